@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use tilewright_search::strategy::{Entry, find, usual};
-use tilewright_target::{Machine, Vectors};
-use tilewright_tuner::tune::{Proving, STARTS};
+use tilewright::strategy::{Entry, find, usual};
+use tilewright::target::{Machine, Vectors};
+use tilewright::tuner::tune::{Proving, STARTS};
 
 use crate::failure::Failure;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tilewright_driver::{Code, CompileError, OpenTarget, TargetName, compile};
-use tilewright_ir::Program;
-use tilewright_runtime::Pool;
+use tilewright::driver::{Code, CompileError, OpenTarget, TargetName, compile};
+use tilewright::ir::Program;
+use tilewright::runtime::Pool;
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;

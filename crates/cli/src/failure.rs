@@ -1,12 +1,12 @@
 //! The failures that end a command early, and their exit statuses.
 
 use thiserror::Error;
-use tilewright_codegen::CodegenError;
-use tilewright_driver::stage::StageError;
-use tilewright_ir::tensor::TensorError;
-use tilewright_runtime::gpu::GpuError;
-use tilewright_runtime::{BuildError, RunError};
-use tilewright_syntax::{Code, Diagnostic};
+use tilewright::codegen::CodegenError;
+use tilewright::driver::stage::StageError;
+use tilewright::ir::tensor::TensorError;
+use tilewright::runtime::gpu::GpuError;
+use tilewright::runtime::{BuildError, RunError};
+use tilewright::syntax::{Code, Diagnostic};
 
 use crate::source::Source;
 

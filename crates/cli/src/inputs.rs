@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tilewright_interp::{Inputs, seed};
-use tilewright_ir::{DType, Number, Program, SymbolKind, Tensor};
-use tilewright_syntax::Bindings;
-use tilewright_syntax::ast::Function;
-use tilewright_syntax::diagnostic::similar;
-use tilewright_syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
+use tilewright::interp::{Inputs, seed};
+use tilewright::ir::{DType, Number, Program, SymbolKind, Tensor};
+use tilewright::syntax::Bindings;
+use tilewright::syntax::ast::Function;
+use tilewright::syntax::diagnostic::similar;
+use tilewright::syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
 
 use crate::failure::Failure;
 use crate::npy;

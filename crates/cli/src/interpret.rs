@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright_interp::{Expected, Inputs, RunError, expect_with_progress, points, run_with_progress};
-use tilewright_ir::{Program, Tensor};
-use tilewright_syntax::{Code, Diagnostic};
+use tilewright::interp::{Expected, Inputs, RunError, expect_with_progress, points, run_with_progress};
+use tilewright::ir::{Program, Tensor};
+use tilewright::syntax::{Code, Diagnostic};
 
 use crate::failure::Failure;
 use crate::output::complain;

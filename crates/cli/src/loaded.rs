@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use tilewright_driver::Code;
-use tilewright_interp::Inputs;
-use tilewright_ir::tensor::TensorError;
-use tilewright_ir::{Number, Tensor};
-use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuExecutable, Sampling};
-use tilewright_runtime::signature::Parameter;
-use tilewright_runtime::timing::{CacheFlush, Options};
-use tilewright_runtime::{Buffer, Executable, Pool, RunError, Signature, Timing, View, ViewMut, measure};
-use tilewright_target::Cpu;
+use tilewright::driver::Code;
+use tilewright::interp::Inputs;
+use tilewright::ir::tensor::TensorError;
+use tilewright::ir::{Number, Tensor};
+use tilewright::runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuExecutable, Sampling};
+use tilewright::runtime::signature::Parameter;
+use tilewright::runtime::timing::{CacheFlush, Options};
+use tilewright::runtime::{Buffer, Executable, Pool, RunError, Signature, Timing, View, ViewMut, measure};
+use tilewright::target::Cpu;
 
 use crate::compiler::Compiled;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! The hardware behind `--target`, `--threads` and `--vectors`.
 
-use tilewright_driver::target::{CpuLimits, gpu_or_typical, machine as machine_of};
-use tilewright_driver::{OpenTarget, TargetName};
-use tilewright_target::{Cpu, Machine};
+use tilewright::driver::target::{CpuLimits, gpu_or_typical, machine as machine_of};
+use tilewright::driver::{OpenTarget, TargetName};
+use tilewright::target::{Cpu, Machine};
 
 use crate::args::CompileArgs;
 use crate::failure::Failure;

@@ -17,9 +17,7 @@
 //! | [`loaded`] | a compiled program with its data: calls, and their times |
 //! | [`worker`] | this program as the process that tries candidates |
 //! | [`memory`] | refusing programs that do not fit into memory |
-//! | [`page`] | HTML pages |
 //! | [`whole_file`] | files that are written completely or not at all |
-//! | [`time`] | times and dates as text |
 //! | [`failure`], [`output`] | exit statuses, and writing to standard output and standard error |
 
 mod args;
@@ -33,14 +31,12 @@ mod machine;
 mod memory;
 mod npy;
 mod output;
-mod page;
 mod problem;
 mod schedule;
 mod source;
 mod target;
 mod template;
 mod text;
-mod time;
 mod uniform;
 mod whole_file;
 mod worker;

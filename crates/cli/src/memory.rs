@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use tilewright_ir::print::tensor_type;
-use tilewright_ir::tensor::byte_size;
-use tilewright_ir::{Program, TensorId};
+use tilewright::ir::print::tensor_type;
+use tilewright::ir::tensor::byte_size;
+use tilewright::ir::{Program, TensorId};
 
 use crate::failure::Failure;
 
@@ -22,7 +22,7 @@ pub fn kernel_bytes(program: &Program) -> Option<u128> {
 
 /// The size of each tensor in bytes, or `None` if a tensor is larger than any memory.
 fn sizes(program: &Program) -> Option<Vec<usize>> {
-    let size = |(at, tensor): (usize, &tilewright_ir::TensorDecl)| {
+    let size = |(at, tensor): (usize, &tilewright::ir::TensorDecl)| {
         byte_size(tensor.dtype, &program.shape(TensorId(at as u32))?)
     };
     program.tensors.iter().enumerate().map(size).collect()

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use tilewright_ir::{DType, Tensor};
+use tilewright::ir::{DType, Tensor};
 
 use crate::whole_file;
 
@@ -49,7 +49,7 @@ pub fn read_archive(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
 /// cannot make this function allocate memory.
 fn read_from(mut source: impl Read, length: Option<u64>) -> Result<Tensor, String> {
     let (header, consumed) = read_header(&mut source)?;
-    let bytes = tilewright_ir::tensor::byte_size(header.dtype, &header.shape)
+    let bytes = tilewright::ir::tensor::byte_size(header.dtype, &header.shape)
         .ok_or_else(|| format!("its header claims the shape {:?}, which no memory holds", header.shape))?;
     if let Some(length) = length {
         let held = length.saturating_sub(consumed as u64);

@@ -1,9 +1,9 @@
 //! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
 
-use tilewright_driver::source::{ProgramError, program};
-use tilewright_interp::{Inputs, bytes_needed, bytes_to_expect};
-use tilewright_ir::Program;
-use tilewright_syntax::Bindings;
+use tilewright::driver::source::{ProgramError, program};
+use tilewright::interp::{Inputs, bytes_needed, bytes_to_expect};
+use tilewright::ir::Program;
+use tilewright::syntax::Bindings;
 
 use crate::args::{ProgramArgs, RoundingArgs};
 use crate::failure::Failure;

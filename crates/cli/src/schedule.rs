@@ -4,20 +4,20 @@ use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use tilewright_cache::{CacheError, Skipped};
-use tilewright_driver::{ChosenSchedule, Origin, lower};
-use tilewright_ir::{LoopNest, Program};
-use tilewright_schedule::text::{ParsedSchedule, StepSpans, parse};
-use tilewright_schedule::{Illegal, Refusal};
-use tilewright_syntax::Span;
-use tilewright_target::Target;
+use tilewright::cache::{CacheError, Skipped};
+use tilewright::driver::{ChosenSchedule, Origin, lower};
+use tilewright::ir::{LoopNest, Program};
+use tilewright::schedule::text::{ParsedSchedule, StepSpans, parse};
+use tilewright::schedule::{Illegal, Refusal};
+use tilewright::syntax::Span;
+use tilewright::target::Target;
 
 use crate::args::cache::CacheFile;
 use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::output::{complain, printable};
 use crate::text::{TextFile, style};
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// The value of `--schedule` that selects the default schedule, even where a tuned one exists.
 const DEFAULT: &str = "default";

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright_driver::source::mistakes;
-use tilewright_syntax::ast::Function;
-use tilewright_syntax::diagnostic::similar;
-use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, check, parse};
+use tilewright::driver::source::mistakes;
+use tilewright::syntax::ast::Function;
+use tilewright::syntax::diagnostic::similar;
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse};
 
 use crate::failure::Failure;
 use crate::text::TextFile;

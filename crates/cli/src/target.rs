@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tilewright_driver::TargetName;
+use tilewright::driver::TargetName;
 
 use crate::failure::Failure;
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tilewright_ir::Program;
-use tilewright_search::space::Space;
-use tilewright_target::Machine;
+use tilewright::ir::Program;
+use tilewright::space::Space;
+use tilewright::target::Machine;
 
 use crate::failure::Failure;
 

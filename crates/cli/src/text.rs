@@ -4,8 +4,8 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use tilewright_syntax::Diagnostic;
-use tilewright_syntax::diagnostic::Style;
+use tilewright::syntax::Diagnostic;
+use tilewright::syntax::diagnostic::Style;
 
 use crate::failure::Failure;
 use crate::output::complain;

@@ -1,7 +1,7 @@
 //! The input `uniform(LOW,HIGH)` of the command line: random numbers between two bounds.
 
-use tilewright_interp::seed::Uniform;
-use tilewright_ir::{DType, Number};
+use tilewright::interp::seed::Uniform;
+use tilewright::ir::{DType, Number};
 
 use crate::failure::Failure;
 

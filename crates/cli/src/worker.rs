@@ -3,8 +3,8 @@
 use std::io::{self, BufReader};
 use std::sync::Arc;
 
-use tilewright_tuner::tune::Stop;
-use tilewright_tuner::worker::{Launch, Lost, serve};
+use tilewright::tuner::tune::Stop;
+use tilewright::tuner::worker::{Launch, Lost, serve};
 
 use crate::failure::Failure;
 

@@ -9,10 +9,10 @@ use std::process::Command;
 
 use serde_json::Value;
 use support::{Ended, Folder, PRODUCT};
-use tilewright_cache::{Cache, Canonical, Outcome, TOOL_VERSION, TargetFingerprint, TuningRecord};
-use tilewright_schedule::default_schedule;
-use tilewright_syntax::{check, parse};
-use tilewright_target::{Cpu, host_model};
+use tilewright::cache::{Cache, Canonical, Outcome, TOOL_VERSION, TargetFingerprint, TuningRecord};
+use tilewright::schedule::default_schedule;
+use tilewright::syntax::{check, parse};
+use tilewright::target::{Cpu, host_model};
 
 /// A record of the default schedule of a product on this machine, with one thread.
 fn record(source: &str, sizes: [(&str, i64); 3], seconds: f64) -> TuningRecord {

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tilewright::strategy::{Entry, find};
-use tilewright::{Compile, Module, Origin, ScheduleChoice, Tune};
+use tilewright::tune::Found;
+use tilewright::{Compile, Error, Module, Origin, ScheduleChoice, Tune};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
 const SOURCE: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
@@ -28,10 +29,25 @@ fn a_program_is_tuned_and_its_schedule_comes_from_the_cache() {
     let tuned = program.tune_watched(&tune, |progress| trials = progress.trials).unwrap();
     assert_eq!((tuned.trials, trials), (3, 3));
     assert!(tuned.seconds > 0.0 && tuned.seconds <= tuned.default_seconds, "{tuned:?}");
+    let page = tuned.report().unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("M=24"), "{page}");
     let kernel = program.compile_with(&options).unwrap();
     // The cache may hand out another schedule of the same speed, in names of its own.
     let Origin::Tuned { seconds, .. } = kernel.origin() else { panic!("{:?}", kernel.origin()) };
     assert!(seconds > 0.0 && !kernel.schedule().steps.is_empty());
+}
+
+#[test]
+fn a_template_limits_the_search_and_a_recording_repeats_it() {
+    let program = Module::parse(SOURCE).unwrap().program("mm", [("M", 24), ("K", 16), ("N", 32)]).unwrap();
+    let tune = Tune::default().strategy(OWN).starts(0).worker(WORKER, &["worker"]);
+    let wrong = tune.clone().template("split C.nowhere -> a, b:{t}").trials(1);
+    assert!(matches!(program.tune(&wrong), Err(Error::Tune(_))));
+    let tuned = program.tune(&tune.trials(2)).unwrap();
+    let Found { setting, answers, history, .. } = &tuned.found;
+    assert!(history.trials.len() >= 3 && history.times().count() >= 1, "{history:?}");
+    assert_eq!((setting.trials, setting.starts, setting.strategy.as_str()), (Some(2), 0, "own"));
+    assert_eq!(tuned.found.recording().answers.len(), answers.len());
 }
 
 #[test]

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Folder, PRODUCT};
-use tilewright_cache::outcome::Outcome;
-use tilewright_target::Cpu;
-use tilewright_tuner::bench::Plan;
-use tilewright_tuner::measure::{Measurer, Supervised};
-use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::Stop;
-use tilewright_tuner::worker::{Launch, Lost};
+use tilewright::cache::outcome::Outcome;
+use tilewright::target::Cpu;
+use tilewright::tuner::bench::Plan;
+use tilewright::tuner::measure::{Measurer, Supervised};
+use tilewright::tuner::task::{Place, Task};
+use tilewright::tuner::tune::Stop;
+use tilewright::tuner::worker::{Launch, Lost};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
 

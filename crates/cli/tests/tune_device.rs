@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::{Folder, PRODUCT};
-use tilewright_cache::outcome::Trial;
-use tilewright_runtime::gpu::DeviceInfo;
-use tilewright_target::{Gpu, GpuApi};
-use tilewright_tuner::bench::Plan;
-use tilewright_tuner::measure::{Measurer, Supervised};
-use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::worker::{Launch, Lost};
+use tilewright::cache::outcome::Trial;
+use tilewright::runtime::gpu::DeviceInfo;
+use tilewright::target::{Gpu, GpuApi};
+use tilewright::tuner::bench::Plan;
+use tilewright::tuner::measure::{Measurer, Supervised};
+use tilewright::tuner::task::{Place, Task};
+use tilewright::tuner::worker::{Launch, Lost};
 
 /// The first OpenCL device, if there is one.
 fn device() -> Option<Gpu> {

@@ -4,9 +4,9 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilewright_ir::{DType, Number};
-use tilewright_syntax::ast::Function;
-use tilewright_syntax::diagnostic::similar;
+use tilewright::ir::{DType, Number};
+use tilewright::syntax::ast::Function;
+use tilewright::syntax::diagnostic::similar;
 
 use crate::tensor::{Tensor, about, refuse_gradient, refuse_odd_bools};
 
@@ -34,7 +34,7 @@ pub type Values<'py> = SmallVec<[Value<'py>; 6]>;
 
 /// The parameters of a function, in order.
 pub fn parameters(function: &Function) -> Vec<Parameter> {
-    let parameter = |param: &tilewright_syntax::ast::Param| Parameter {
+    let parameter = |param: &tilewright::syntax::ast::Param| Parameter {
         name: param.name.text.clone(),
         dtype: param.ty.dtype,
         is_tensor: !param.ty.dims.is_empty(),

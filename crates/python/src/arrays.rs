@@ -7,7 +7,7 @@ use numpy::npyffi::{NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_o
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
-use tilewright_ir::DType;
+use tilewright::ir::DType;
 
 use crate::tensor::{Library, Memory, Owner, Strides, Tensor, imported, row_major};
 

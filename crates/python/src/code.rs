@@ -1,22 +1,22 @@
 //! Compiled code for a CPU or a GPU, its bound constants, and calls of it.
 
 use smallvec::SmallVec;
-use tilewright_driver::BoundCode;
-use tilewright_ir::Number;
-use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound};
-use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, View, ViewMut};
+use tilewright::driver::BoundCode;
+use tilewright::ir::Number;
+use tilewright::runtime::gpu::{Device, DeviceBuffer, GpuBound};
+use tilewright::runtime::{Bound as Callable, Pool, RunError, Signature, View, ViewMut};
 
 /// Compiled code, and the callable function once its constants are bound.
 pub struct Code {
     /// The number of threads that run the code on the CPU; `None` for a GPU.
     threads: Option<usize>,
-    code: tilewright_driver::Code,
+    code: tilewright::driver::Code,
     bound: Option<BoundCode<'static>>,
 }
 
 impl Code {
     /// Makes code whose constants are not bound.
-    pub fn new(code: tilewright_driver::Code, threads: Option<usize>) -> Code {
+    pub fn new(code: tilewright::driver::Code, threads: Option<usize>) -> Code {
         Code { threads, code, bound: None }
     }
 

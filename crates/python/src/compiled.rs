@@ -7,15 +7,15 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use tilewright_cache::CacheError;
-use tilewright_driver::stage::StageError;
-use tilewright_driver::{
+use tilewright::cache::CacheError;
+use tilewright::driver::stage::StageError;
+use tilewright::driver::{
     ChosenSchedule, CompileError, Compiled as Built, OpenTarget, Origin, Stage, compile,
 };
-use tilewright_ir::{LoopNest, Number, Program, VarId};
-use tilewright_runtime::{Signature, View, ViewMut};
-use tilewright_schedule::Schedule;
-use tilewright_target::GpuApi;
+use tilewright::ir::{LoopNest, Number, Program, VarId};
+use tilewright::runtime::{Signature, View, ViewMut};
+use tilewright::schedule::Schedule;
+use tilewright::target::{GpuApi, TargetName};
 
 use crate::arguments::{Parameter, Value, Values};
 use crate::code::Code;
@@ -283,12 +283,13 @@ impl Compiled {
             (library, memory) = (first.library, Some(first.memory));
         }
         let memory = memory.unwrap_or(Memory::Host);
-        match (memory, self.place) {
-            (Memory::Cuda(ordinal), Place::Gpu(GpuApi::Cuda, own)) if own == ordinal => {}
+        match (memory, self.place.target) {
+            (Memory::Cuda(ordinal), TargetName::Gpu(GpuApi::Cuda, own)) if own == ordinal => {}
             (Memory::Host, _) => {}
-            (memory, place) => {
+            (memory, _) => {
                 return Err(PyValueError::new_err(format!(
-                    "this kernel is for {place}, and the tensors are {}",
+                    "this kernel is for {}, and the tensors are {}",
+                    self.place,
                     named(memory)
                 )));
             }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use tilewright_ir::DType;
-use tilewright_runtime::gpu::{Device, DeviceBuffer};
-use tilewright_syntax::sizes::shape_text;
+use tilewright::ir::DType;
+use tilewright::runtime::gpu::{Device, DeviceBuffer};
+use tilewright::syntax::sizes::shape_text;
 
 use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, PlainManaged};
 use crate::error;

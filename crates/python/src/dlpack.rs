@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, intern};
-use tilewright_ir::DType;
+use tilewright::ir::DType;
 
 /// The device kind of host memory.
 pub const CPU: i32 = 1;

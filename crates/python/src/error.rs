@@ -2,12 +2,12 @@
 
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use tilewright_cache::CacheError;
-use tilewright_codegen::CodegenError;
-use tilewright_runtime::gpu::GpuError;
-use tilewright_runtime::{BuildError, RunError};
-use tilewright_schedule::{Illegal, Refusal, Schedule};
-use tilewright_syntax::{Code, Diagnostic};
+use tilewright::cache::CacheError;
+use tilewright::codegen::CodegenError;
+use tilewright::runtime::gpu::GpuError;
+use tilewright::runtime::{BuildError, RunError};
+use tilewright::schedule::{Illegal, Refusal, Schedule};
+use tilewright::syntax::{Code, Diagnostic};
 
 use crate::source::Source;
 

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use pyo3::{ffi, intern};
-use tilewright_ir::DType;
+use tilewright::ir::DType;
 
 use crate::dlpack::{DlDevice, DlTensor, MAJOR, Managed, VersionedManaged};
 

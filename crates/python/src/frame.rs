@@ -6,8 +6,8 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 
 use smallvec::SmallVec;
-use tilewright_ir::{DType, Number, Tensor};
-use tilewright_runtime::{View, ViewMut};
+use tilewright::ir::{DType, Number, Tensor};
+use tilewright::runtime::{View, ViewMut};
 
 use crate::tensor::{Extents, row_major};
 

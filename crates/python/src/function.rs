@@ -7,11 +7,11 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilewright_ir::{Expr, ExprKind, IndexExpr, Program, Role, SymbolKind, TensorId, print as text};
-use tilewright_schedule::text::parse as parse_schedule;
-use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::sizes::{Sizes, size_names};
-use tilewright_syntax::{Bindings, check, ranges};
+use tilewright::ir::{Expr, ExprKind, IndexExpr, Program, Role, SymbolKind, TensorId, print as text};
+use tilewright::schedule::text::parse as parse_schedule;
+use tilewright::syntax::diagnostic::Style;
+use tilewright::syntax::sizes::{Sizes, size_names};
+use tilewright::syntax::{Bindings, check, ranges};
 
 use crate::arguments::{self, Parameter, Value, Values};
 use crate::compiled::{Compiled, Wanted};
@@ -203,7 +203,7 @@ impl Function {
     #[getter]
     fn _results(&self) -> Vec<(String, String, Vec<String>, bool)> {
         let results = self.general.tensors_with(|role| matches!(role, Role::Output | Role::InOut));
-        let shape = |own: &tilewright_ir::TensorDecl| {
+        let shape = |own: &tilewright::ir::TensorDecl| {
             own.shape.iter().map(|extent| text::index(extent, &self.general)).collect()
         };
         results
@@ -217,7 +217,7 @@ impl Function {
     #[getter]
     fn _shapes(&self) -> Vec<(String, Vec<String>)> {
         let inputs = self.general.tensors_with(|role| matches!(role, Role::Input { .. }));
-        let shape = |own: &tilewright_ir::TensorDecl| {
+        let shape = |own: &tilewright::ir::TensorDecl| {
             own.shape.iter().map(|extent| text::index(extent, &self.general)).collect()
         };
         inputs.map(|(_, own)| (own.name.clone(), shape(own))).collect()
@@ -496,7 +496,7 @@ fn reads_by_data(value: &Expr) -> bool {
 }
 
 /// Parses a schedule. The exception shows all mistakes under its text.
-fn read_schedule(source: &str) -> PyResult<tilewright_schedule::Schedule> {
+fn read_schedule(source: &str) -> PyResult<tilewright::schedule::Schedule> {
     let parsed = parse_schedule(source);
     if parsed.has_errors() {
         let errors = parsed.diagnostics.iter().filter(|found| found.is_error());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tilewright_syntax::sizes::shape_text;
+use tilewright::syntax::sizes::shape_text;
 
 use crate::arguments::{self, Parameter, Value, Values};
 use crate::compiled::Compiled;

@@ -52,8 +52,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use tilewright_runtime::gpu::look_for_nvrtc_in;
-use tilewright_tuner::worker::serve;
+use tilewright::runtime::gpu::look_for_nvrtc_in;
+use tilewright::tuner::worker::serve;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

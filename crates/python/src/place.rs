@@ -7,82 +7,91 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tilewright_cache::{Cache, CacheError};
-use tilewright_driver::{OpenTarget, TargetName, UnknownTarget};
-use tilewright_runtime::gpu::{Device, DeviceInfo, devices};
-use tilewright_target::{Cpu, GpuApi, Machine};
-use tilewright_tuner::task;
+use tilewright::cache::{Cache, CacheError};
+use tilewright::driver::{OpenTarget, TargetName, UnknownTarget};
+use tilewright::runtime::gpu::{Device, DeviceInfo, devices};
+use tilewright::target::{Cpu, GpuApi, Machine};
 
 use crate::error::{self, DeviceError};
 use crate::pools;
 use crate::tensor::Memory;
 
-/// The place where a kernel runs.
+/// The place where a kernel runs: a target, and the threads that parallel loops use there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// This machine's CPU.
-    Cpu {
-        /// Threads for parallel loops.
-        threads: usize,
-    },
-    /// A device, by its index.
-    Gpu(GpuApi, usize),
+pub struct Place {
+    /// The target.
+    pub target: TargetName,
+    /// Threads for parallel loops on the CPU. A device has its own threads, and 1 here.
+    threads: usize,
 }
 
 impl Place {
     /// Parses `cpu`, `cuda:1`, or `cuda` for the first CUDA device.
     pub fn find(name: &str) -> PyResult<Place> {
-        match name.parse() {
-            Ok(TargetName::Cpu) => Ok(Place::Cpu { threads: pools::threads() }),
-            Ok(TargetName::Gpu(api, number)) => Ok(Place::Gpu(api, number)),
-            Err(UnknownTarget { .. }) => Err(PyValueError::new_err(format!(
+        name.parse().map(Place::of).map_err(|UnknownTarget { name }| {
+            PyValueError::new_err(format!(
                 "there is no target {name:?}; targets are \"cpu\", \"cuda:0\", \"opencl:0\"; tilewright.devices() lists what is there"
-            ))),
+            ))
+        })
+    }
+
+    /// The place of a target, with the current number of threads.
+    fn of(target: TargetName) -> Place {
+        match target {
+            TargetName::Cpu => Place::cpu(pools::threads()),
+            TargetName::Gpu(..) => Place { target, threads: 1 },
         }
+    }
+
+    /// This many threads of this machine's CPU.
+    pub fn cpu(threads: usize) -> Place {
+        Place { target: TargetName::Cpu, threads }
+    }
+
+    /// A CUDA device.
+    pub fn cuda(ordinal: usize) -> Place {
+        Place::of(TargetName::Gpu(GpuApi::Cuda, ordinal))
     }
 
     /// The place that computes on tensors in this memory.
     pub fn of_memory(memory: Memory) -> Place {
         match memory {
-            Memory::Host => Place::Cpu { threads: pools::threads() },
-            Memory::Cuda(ordinal) => Place::Gpu(GpuApi::Cuda, ordinal),
+            Memory::Host => Place::cpu(pools::threads()),
+            Memory::Cuda(ordinal) => Place::cuda(ordinal),
         }
     }
 
     /// Opens the target. A device is opened once for all kernels.
     pub fn open(self) -> PyResult<OpenTarget> {
-        match self {
-            Place::Cpu { threads } => Ok(OpenTarget::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
-            Place::Gpu(api, number) => open(api, number).map(OpenTarget::Gpu),
+        match self.target {
+            TargetName::Cpu => Ok(OpenTarget::Cpu(self.host())),
+            TargetName::Gpu(api, number) => open(api, number).map(OpenTarget::Gpu),
         }
+    }
+
+    /// The part of this machine's CPU with these threads.
+    fn host(self) -> Cpu {
+        Cpu { cores: self.threads, ..pools::host().clone() }
     }
 
     /// The machine, as the compiler describes it.
     pub fn machine(self) -> PyResult<Machine> {
-        match self {
-            Place::Cpu { threads } => Ok(Machine::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
-            Place::Gpu(api, number) => {
+        match self.target {
+            TargetName::Cpu => Ok(Machine::Cpu(self.host())),
+            TargetName::Gpu(api, number) => {
                 Ok(Machine::Gpu(DeviceInfo::find(api, number).map_err(error::gpu)?.gpu))
             }
         }
-    }
-
-    /// The place, as the tuner describes it.
-    pub fn for_tuning(self) -> PyResult<task::Place> {
-        Ok(match (self, self.machine()?) {
-            (Place::Gpu(_, ordinal), Machine::Gpu(gpu)) => task::Place::Device { ordinal, gpu },
-            (_, Machine::Cpu(cpu)) => task::Place::cpu(&cpu),
-            (Place::Cpu { .. }, Machine::Gpu(_)) => return Err(error::bug(&"a CPU that is a GPU")),
-        })
     }
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Place::Cpu { threads: 1 } => f.write_str("cpu, 1 thread"),
-            Place::Cpu { threads } => write!(f, "cpu, {threads} threads"),
-            Place::Gpu(api, number) => write!(f, "{}:{number}", api.name()),
+        let Place { target, threads } = self;
+        match (target, threads) {
+            (TargetName::Cpu, 1) => write!(f, "{target}, 1 thread"),
+            (TargetName::Cpu, _) => write!(f, "{target}, {threads} threads"),
+            (TargetName::Gpu(..), _) => target.fmt(f),
         }
     }
 }
@@ -146,7 +155,7 @@ pub fn list_devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let mut all = vec![own];
     for DeviceInfo { name, gpu, .. } in py.detach(devices) {
         let device = PyDict::new(py);
-        device.set_item("target", name)?;
+        device.set_item("target", name.to_string())?;
         device.set_item("name", gpu.name)?;
         device.set_item("memory", gpu.memory)?;
         all.push(device);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
-use tilewright_runtime::Pool;
-use tilewright_target::Cpu;
+use tilewright::runtime::Pool;
+use tilewright::target::Cpu;
 
 static POOLS: Mutex<Vec<(usize, Arc<Pool>)>> = Mutex::new(Vec::new());
 /// The number of threads; 0 means one per core.

@@ -10,8 +10,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use tilewright_ir::{DType, Number, Role};
-use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, signature};
+use tilewright::ir::{DType, Number, Role};
+use tilewright::runtime::{Bound as Callable, Pool, RunError, Signature, signature};
 
 use crate::arguments::{Parameter, number};
 use crate::arrays::{is_loaded, number_of};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tilewright_cache::{Cache, CacheError, Filter, Summary};
+use tilewright::cache::{Cache, CacheError, Filter, Summary};
 
 use crate::error;
 use crate::place;

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
-use tilewright_ir::{DType, Role};
-use tilewright_runtime::signature::Parameter;
-use tilewright_syntax::sizes::shape_text;
-use tilewright_target::GpuApi;
+use tilewright::ir::{DType, Role};
+use tilewright::runtime::signature::Parameter;
+use tilewright::syntax::sizes::shape_text;
+use tilewright::target::GpuApi;
 
 use crate::arguments::{Value, counted};
 use crate::arrays;

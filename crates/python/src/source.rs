@@ -5,11 +5,11 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use tilewright_driver::source::general_program;
-use tilewright_ir::Program;
-use tilewright_syntax::ast::Function;
-use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse};
+use tilewright::driver::source::general_program;
+use tilewright::ir::Program;
+use tilewright::syntax::ast::Function;
+use tilewright::syntax::diagnostic::Style;
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse};
 
 use crate::error::{ProgramError, ProgramWarning, bug};
 use crate::stack::with_stack;

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyMemoryView;
 use smallvec::SmallVec;
-use tilewright_ir::DType;
-use tilewright_runtime::{Buffer, View, ViewMut};
+use tilewright::ir::DType;
+use tilewright::runtime::{Buffer, View, ViewMut};
 
 use crate::arrays;
 use crate::dlpack::{self, DlDevice, DlTensor, Managed};

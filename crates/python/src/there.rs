@@ -7,10 +7,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
-use tilewright_ir::Number;
-use tilewright_runtime::RunError;
-use tilewright_runtime::gpu::buffer::ALIGNMENT;
-use tilewright_runtime::gpu::{Device, DeviceBuffer};
+use tilewright::ir::Number;
+use tilewright::runtime::RunError;
+use tilewright::runtime::gpu::buffer::ALIGNMENT;
+use tilewright::runtime::gpu::{Device, DeviceBuffer};
 
 use crate::arguments::{Value, Values};
 use crate::compiled::Compiled;

@@ -10,20 +10,17 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tilewright_cache::Cache;
-use tilewright_interp::Inputs;
-use tilewright_runtime::Buffer;
-use tilewright_schedule::text::parse as parse_schedule;
-use tilewright_search::strategy::{find, usual};
-use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::input_files::InputFiles;
-use tilewright_tuner::keeper::Keeper;
-use tilewright_tuner::note::Note;
-use tilewright_tuner::task::Task;
-use tilewright_tuner::tune::{
-    Attempt, Options, Progress, Proving, STARTS, Stop, TuneError, Tuned, Watcher, prove, tune,
-};
-use tilewright_tuner::worker::{Launch, Lost};
+use tilewright::cache::Cache;
+use tilewright::interp::Inputs;
+use tilewright::runtime::Buffer;
+use tilewright::schedule::text::parse as parse_schedule;
+use tilewright::strategy::{find, usual};
+use tilewright::target::Machine;
+use tilewright::tuner::note::Note;
+use tilewright::tuner::search::{Found, History, HistoryEntry, Search, Subject, Workers};
+use tilewright::tuner::task;
+use tilewright::tuner::tune::{Attempt, Options, Progress, Proving, STARTS, Stop, TuneError, Watcher, prove};
+use tilewright::tuner::worker::{Launch, Lost};
 
 use crate::arguments::Value;
 use crate::compiled::{Compiled, Wanted};
@@ -66,11 +63,51 @@ pub fn search<'py>(
     let request = function.request(args, Some(kwargs), out, target)?;
     let program = function.program(&request, out)?;
     let machine = request.place.machine()?;
+    let options = options(&machine, started, seconds, trials, strategy, seed)?;
+    let inputs = example(function, &request)?;
+    let sizes = function.sizes(&request, out)?;
+    let sizes: Vec<_> = sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let place = task::Place::of(request.place.target, &machine);
+    let source = &function.source.text;
+    let subject = Subject { source, program: &program, sizes: &sizes, place: &place, inputs: &inputs };
+    let key = function.key(&request, out)?;
+    let launch = Launch { program: python, arguments, variables: Vec::new() };
+    let stop = Arc::new(Stop::default());
+    let (sender, progress) = channel();
+    let search = || {
+        let mut search = Search::new(subject, options).map_err(failed)?;
+        search.keep_in(cache_path().and_then(|path| Cache::open(&path)));
+        let workers = Workers { launch, others: Vec::new() };
+        search.run(workers, &mut Reporter { sender }, &stop).map_err(failed)
+    };
+    let found = watched(py, search, &progress, &stop, report)?;
+    warn(py, &found.notes)?;
+    let tuned = &found.tuned;
+    // A search without any trial keeps the schedule that is already known.
+    if tuned.trials > 0 {
+        let schedule = parse_schedule(&tuned.schedule).schedule;
+        let place = request.place;
+        let wanted = Wanted::Given(schedule);
+        let mut compiled = Compiled::new(py, &function.source, &function.parameters, program, place, wanted)?;
+        compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
+        function.keep(key, compiled);
+    }
+    told(py, &found)
+}
+
+/// The options of the tuning loop.
+fn options(
+    machine: &Machine,
+    started: Instant,
+    seconds: Option<f64>,
+    trials: Option<usize>,
+    strategy: Option<String>,
+    seed: u64,
+) -> PyResult<Options> {
     let time = seconds.map(Duration::try_from_secs_f64).transpose();
     let strategy = strategy.map_or(Ok(usual(machine.target())), |name| find(&name));
-    let strategy = strategy.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let mut options = Options {
-        strategy,
+    Ok(Options {
+        strategy: strategy.map_err(|error| PyValueError::new_err(error.to_string()))?,
         seed,
         starts: STARTS,
         trials,
@@ -81,38 +118,7 @@ pub fn search<'py>(
         template: None,
         proving: Proving::Winners,
         prover: prove,
-    };
-    let given = InputFiles::write(&program, &example(function, &request)?)?;
-    let task = task(function, &request, out, seed, &given)?;
-    let key = function.key(&request, out)?;
-    let launch = Launch { program: python, arguments, variables: Vec::new() };
-    let stop = Arc::new(Stop::default());
-    let (sender, progress) = channel();
-    let search = || {
-        let cache = cache_path().and_then(|path| Cache::open(&path));
-        let mut keeper = Keeper::new(cache, &program, &machine, &options);
-        keeper.prepare(&mut options);
-        let mut fleet = Fleet::start(&launch, task.clone(), Vec::new(), &stop).map_err(lost)?;
-        let notes = fleet.notes().to_vec();
-        let mut watcher = Reporter { keeper: &mut keeper, sender, history: Vec::new() };
-        let tuned = tune(&task, &options, &mut fleet, &mut watcher, &stop).map_err(failed)?;
-        let history = watcher.history;
-        // If the cache fails, the records are lost, but the search goes on.
-        let _ = keeper.keep_finalists(&tuned);
-        Ok::<_, PyErr>((tuned, history, error::in_python(&keeper.describe()), notes))
-    };
-    let (tuned, history, kept, notes) = watched(py, search, &progress, &stop, report)?;
-    warn(py, &notes)?;
-    // A search without any trial keeps the schedule that is already known.
-    if tuned.trials > 0 {
-        let schedule = parse_schedule(&tuned.schedule).schedule;
-        let place = request.place;
-        let wanted = Wanted::Given(schedule);
-        let mut compiled = Compiled::new(py, &function.source, &function.parameters, program, place, wanted)?;
-        compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
-        function.keep(key, compiled);
-    }
-    told(py, &tuned, history, &kept)
+    })
 }
 
 /// Runs a search on its own thread while this thread, which receives Python's signals, checks it.
@@ -153,21 +159,29 @@ fn watched<T: Send>(
 }
 
 /// The outcome as a dict for Python.
-fn told<'py>(
-    py: Python<'py>,
-    tuned: &Tuned,
-    history: Vec<(f64, usize, f64, f64)>,
-    kept: &str,
-) -> PyResult<Bound<'py, PyDict>> {
+fn told<'py>(py: Python<'py>, outcome: &Found) -> PyResult<Bound<'py, PyDict>> {
+    let tuned = &outcome.tuned;
     let found = PyDict::new(py);
     found.set_item("seconds", tuned.seconds)?;
     found.set_item("default_seconds", tuned.default)?;
     found.set_item("schedule", tuned.schedule.trim_end())?;
     found.set_item("trials", tuned.trials)?;
     found.set_item("elapsed", tuned.elapsed.as_secs_f64())?;
-    found.set_item("history", history)?;
-    found.set_item("kept", kept)?;
+    found.set_item("history", history(&outcome.history))?;
+    found.set_item("kept", error::in_python(outcome.kept.as_deref().unwrap_or_default()))?;
     Ok(found)
+}
+
+/// For each measured trial: seconds since the start, number of trials, seconds of this candidate,
+/// seconds of the best so far.
+fn history(history: &History) -> Vec<(f64, usize, f64, f64)> {
+    let mut best = f64::INFINITY;
+    let measured = history.trials.iter().filter_map(|tried| Some((tried, tried.seconds?)));
+    let row = |(tried, seconds): (&HistoryEntry, f64)| {
+        best = best.min(tried.best);
+        (tried.after, tried.trials, seconds, best)
+    };
+    measured.map(row).collect()
 }
 
 /// Warns of results that could not be compared with the reference.
@@ -177,26 +191,6 @@ fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
     }
     Ok(())
-}
-
-/// The task for the workers.
-fn task<'py>(
-    function: &Function,
-    request: &Request<'py>,
-    out: Option<&Bound<'py, PyAny>>,
-    seed: u64,
-    given: &InputFiles,
-) -> PyResult<Task> {
-    let sizes = function.sizes(request, out)?;
-    Ok(Task {
-        source: function.source.text.clone(),
-        function: function.name.clone(),
-        sizes: sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        place: request.place.for_tuning()?,
-        seed,
-        contract: function.source.contract,
-        inputs: given.files.clone(),
-    })
 }
 
 /// The caller's data, so that the search measures the real computation.
@@ -243,24 +237,13 @@ fn on_host<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(None)
 }
 
-/// Keeps trials in the cache, and reports them.
-struct Reporter<'a, 'k> {
-    keeper: &'a mut Keeper<'k>,
+/// Sends the progress to the thread that reports it.
+struct Reporter {
     sender: Sender<Progress>,
-    /// For each measured trial: seconds since the start, number of trials, seconds of this
-    /// candidate, seconds of the best.
-    history: Vec<(f64, usize, f64, f64)>,
 }
 
-impl Watcher for Reporter<'_, '_> {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        // If the cache fails, the records are lost, but the search goes on.
-        let _ = self.keeper.keep(attempt, progress.trials);
-        if let Some(seconds) = attempt.trial.seconds() {
-            // The best candidate is measured again from time to time, and may turn out slower.
-            let best = self.history.last().map_or(progress.best, |(.., best)| best.min(progress.best));
-            self.history.push((progress.elapsed.as_secs_f64(), progress.trials, seconds, best));
-        }
+impl Watcher for Reporter {
+    fn tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
         // The receiver may be gone.
         let _ = self.sender.send(progress.clone());
     }
@@ -269,6 +252,7 @@ impl Watcher for Reporter<'_, '_> {
 fn failed(error: TuneError) -> PyErr {
     match error {
         TuneError::Worker(error) => lost(error),
+        TuneError::Inputs(error) => error.into(),
         TuneError::Strategy(error) => PyValueError::new_err(error.to_string()),
         TuneError::Template(_) | TuneError::Task(_) => ProgramError::new_err(error.to_string()),
         TuneError::Default(_) => PyRuntimeError::new_err(error.to_string()),

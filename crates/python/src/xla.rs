@@ -16,10 +16,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilewright_ir::{Number, Program, Role, TensorDecl, TensorId, print};
-use tilewright_runtime::gpu::DeviceBuffer;
-use tilewright_runtime::{Pool, RunError, ViewMut};
-use tilewright_target::GpuApi;
+use tilewright::ir::{Number, Program, Role, TensorDecl, TensorId, print};
+use tilewright::runtime::gpu::DeviceBuffer;
+use tilewright::runtime::{Pool, RunError, ViewMut};
 
 use crate::arguments::{Parameter, Value};
 use crate::compiled::{Compiled, Wanted};
@@ -162,7 +161,7 @@ impl Operation {
     }
 
     fn run_here(&self, frame: &CallFrame) -> Result<(), Failure> {
-        let kernel = self.kernel(Place::Cpu { threads: self.threads })?;
+        let kernel = self.kernel(Place::cpu(self.threads))?;
         // SAFETY: XLA's arguments and results are valid while the handler runs.
         let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
         // SAFETY: as above. The buffer has one element.
@@ -184,7 +183,7 @@ impl Operation {
     fn run_there(&self, frame: &CallFrame) -> Result<(), Failure> {
         // SAFETY: XLA made the frame and its functions.
         let (ordinal, stream) = unsafe { (frame.ordinal()?, frame.stream()?) };
-        let kernel = self.kernel(Place::Gpu(GpuApi::Cuda, ordinal))?;
+        let kernel = self.kernel(Place::cuda(ordinal))?;
         // SAFETY: XLA's arguments and results are valid while the handler runs.
         let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
         let unread = |_: &XlaBuffer| {

@@ -3,7 +3,8 @@
 //!
 //! A [`Cpu`] is either written down by hand, for another machine, or detected on this machine by
 //! [`Cpu::host`]. A [`Machine`] owns its description; a [`Target`] borrows it. Each kind of target
-//! has its own file, which implements [`Hardware`].
+//! has its own file, which implements [`Hardware`]. A [`TargetName`] is the name that users give to a
+//! target.
 //!
 //! Steps, legality and lowering never ask which kind of target they work for. They ask its
 //! [`Capabilities`]. Only the places that ARCHITECTURE.md lists under "Adding a target" match on
@@ -14,9 +15,11 @@ mod cpu;
 mod gpu;
 mod hardware;
 mod machine;
+mod name;
 
 pub use capabilities::{Capabilities, Grid, Registers};
 pub use cpu::{Cpu, Vectors, host_model};
 pub use gpu::{Gpu, GpuApi};
 pub use hardware::Hardware;
 pub use machine::{Machine, Target};
+pub use name::{TargetName, UnknownTarget};

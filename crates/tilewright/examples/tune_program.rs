@@ -4,6 +4,7 @@
 //!
 //! Every trial is stored in a cache, so a second run starts where the first one ended.
 
+use std::fs;
 use std::time::Duration;
 
 use tilewright::{Compile, Error, Module, ScheduleChoice, Tune, serve_if_worker};
@@ -29,7 +30,14 @@ fn main() -> Result<(), Error> {
     println!("default  {:.1} us", 1e6 * tuned.default_seconds);
     println!("tuned    {:.1} us after {} trials", 1e6 * tuned.seconds, tuned.trials);
     println!("{}", tuned.proof.describe().unwrap_or_default());
-    println!("{}", tuned.kept.unwrap_or_default());
+    println!("{}", tuned.kept.as_deref().unwrap_or_default());
+
+    // The page shows every trial, the winner's loops, and how the time was spent.
+    let page = std::env::temp_dir().join("tilewright-example.html");
+    match fs::write(&page, tuned.report()?) {
+        Ok(()) => println!("the report is {}", page.display()),
+        Err(error) => eprintln!("the report cannot be written to {}: {error}", page.display()),
+    }
 
     // From now on, every compilation with this cache uses the tuned schedule.
     let options = Compile { schedule: ScheduleChoice::Cache(cache), ..Compile::default() };

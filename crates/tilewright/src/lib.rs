@@ -54,10 +54,35 @@
 //! # }
 //! ```
 //!
+//! [`Program::tune`] searches for a fast schedule by measurements, and [`Tuned::report`] shows the
+//! search as a page. [`cache`] holds the schedules of earlier searches.
+//!
 //! Mistakes in a source, a schedule or an argument are values of [`Error`]. Mistakes in a text are
 //! shown with carets under their place. Weights that a program declares `const` are bound once,
 //! with [`Kernel::bind`]. Work that the schedule does on them, such as packing, is not part of the
 //! calls.
+//!
+//! # The parts of the compiler
+//!
+//! The types above suffice to compile, call, tune and prove. The command `tilewright` and the
+//! Python package are made of these modules:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`syntax`] | text to checked programs, with diagnostics |
+//! | [`ir`] | programs, loop nests, expressions, data types and tensors |
+//! | [`interp`] | the reference interpreter, and comparisons of results with it |
+//! | [`polyhedral`] | dependences of programs, and proofs about loop nests |
+//! | [`target`] | hardware as data, and the names of targets |
+//! | [`schedule`] | steps and schedules, their text, and their effect on loops |
+//! | [`codegen`] | loop nests to machine code, CUDA C++ and OpenCL C |
+//! | [`runtime`] | memory, threads, devices, calls and timing |
+//! | [`driver`] | the stages of compilation, from source text to code |
+//! | [`space`], [`knob`] | the schedules of a program as a space of knobs |
+//! | [`strategy`], [`cost`] | searches of that space, and predicted times |
+//! | [`cache`] | every candidate that tuning has tried, and the best schedule of a program |
+//! | [`tuner`] | whole searches and their workers, recordings, peak rates, comparisons of strategies |
+//! | [`report`] | searches and comparisons as pages, and times as text |
 
 mod call;
 mod compile;
@@ -72,14 +97,26 @@ pub use error::Error;
 pub use module::{Module, Program, parse_schedule};
 pub use tune::{Tune, Tuned, serve_if_worker};
 
-pub use tilewright_cache as cache;
 pub use tilewright_driver::{Code, OpenTarget, Origin, Stage, TargetName};
 pub use tilewright_ir::{DType, LoopNest, Number};
 pub use tilewright_polyhedral::Verdict;
 pub use tilewright_runtime::{Buffer, Pool, Signature, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};
-pub use tilewright_search::{knob, space, strategy};
 pub use tilewright_target::{Cpu, Gpu, GpuApi, Target, Vectors};
 pub use tilewright_tuner::peak::Peaks;
 pub use tilewright_tuner::roofline::Roofline;
 pub use tilewright_tuner::work::Work;
+
+pub use tilewright_cache as cache;
+pub use tilewright_codegen as codegen;
+pub use tilewright_driver as driver;
+pub use tilewright_interp as interp;
+pub use tilewright_ir as ir;
+pub use tilewright_polyhedral as polyhedral;
+pub use tilewright_report as report;
+pub use tilewright_runtime as runtime;
+pub use tilewright_schedule as schedule;
+pub use tilewright_search::{cost, kind, knob, space, strategy};
+pub use tilewright_syntax as syntax;
+pub use tilewright_target as target;
+pub use tilewright_tuner as tuner;

@@ -12,23 +12,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilewright_cache::Cache;
-use tilewright_driver::{OpenTarget, TargetName};
+use tilewright_driver::OpenTarget;
 use tilewright_interp::Inputs;
 use tilewright_ir::{Number, Tensor};
 use tilewright_runtime::{Buffer, View};
 use tilewright_schedule::{Schedule, text};
 use tilewright_search::strategy::{Entry, usual};
 use tilewright_target::Machine;
-use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::input_files::InputFiles;
-use tilewright_tuner::keeper::Keeper;
-use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::{self, Attempt, Options, STARTS, Watcher};
+use tilewright_tuner::peak::Peaks;
+use tilewright_tuner::roofline::Roofline;
+use tilewright_tuner::search::{Search, Subject, Workers};
+use tilewright_tuner::task::Place;
+use tilewright_tuner::tune::{Attempt, Options, STARTS, TuneError, Watcher, prove};
 use tilewright_tuner::worker::{Launch, serve};
 
 use crate::error::Error;
 use crate::module::Program;
 
+pub use tilewright_tuner::search::{Found, History, HistoryEntry};
 pub use tilewright_tuner::tune::{Kind, Progress, Proof, Proving, Stop, TimeSpent};
 
 /// The environment variable that tells a process that it is a worker.
@@ -57,6 +58,9 @@ pub struct Tune<'d> {
     trials: Option<usize>,
     cache: Option<PathBuf>,
     proving: Proving,
+    template: Option<String>,
+    starts: usize,
+    peaks: Option<Peaks>,
     worker: Option<(PathBuf, Vec<String>)>,
     tensors: BTreeMap<String, View<'d>>,
     scalars: BTreeMap<String, Number>,
@@ -75,6 +79,9 @@ impl Default for Tune<'_> {
             trials: None,
             cache: None,
             proving: Proving::Winners,
+            template: None,
+            starts: STARTS,
+            peaks: None,
             worker: None,
             tensors: BTreeMap::new(),
             scalars: BTreeMap::new(),
@@ -138,6 +145,21 @@ impl<'d> Tune<'d> {
         self
     }
 
+    /// Searches the schedules of this template instead of those that analysis finds.
+    pub fn template(self, text: &str) -> Self {
+        Tune { template: Some(text.to_owned()), ..self }
+    }
+
+    /// Sets the largest number of points that the cost model chooses to start from.
+    pub fn starts(self, starts: usize) -> Self {
+        Tune { starts, ..self }
+    }
+
+    /// Sets the peak rates of the target, for the report of the search.
+    pub fn peaks(self, peaks: Peaks) -> Self {
+        Tune { peaks: Some(peaks), ..self }
+    }
+
     /// Lets another thread end the search, which then returns the best schedule so far.
     pub fn stop(self, stop: Arc<Stop>) -> Self {
         Tune { stop, ..self }
@@ -153,6 +175,22 @@ impl<'d> Tune<'d> {
                 let variables = vec![(WORKER.to_owned(), "1".to_owned())];
                 Ok(Launch { program, arguments: Vec::new(), variables })
             }
+        }
+    }
+
+    fn options(&self, machine: &Machine) -> Options {
+        Options {
+            strategy: self.strategy.unwrap_or_else(|| usual(machine.target())),
+            seed: self.seed,
+            starts: self.starts,
+            trials: self.trials,
+            started: Instant::now(),
+            time: self.time.or(self.trials.is_none().then_some(TIME)),
+            hints: Vec::new(),
+            experience: Vec::new(),
+            template: self.template.clone(),
+            proving: self.proving,
+            prover: prove,
         }
     }
 
@@ -187,6 +225,47 @@ pub struct Tuned {
     pub kept: Option<String>,
     /// Notes on how results were compared with the interpreter's.
     pub notes: Vec<String>,
+    /// Everything about the search: all trials, the answers of the workers, the setting.
+    pub found: Found,
+}
+
+impl Tuned {
+    fn new(found: Found) -> Tuned {
+        let tuned = &found.tuned;
+        Tuned {
+            schedule: text::parse(&tuned.schedule).schedule,
+            seconds: tuned.seconds,
+            default_seconds: tuned.default,
+            is_default: tuned.is_default,
+            trials: tuned.trials,
+            elapsed: tuned.elapsed,
+            proof: tuned.proof.clone(),
+            kept: found.kept.clone(),
+            notes: found.notes.iter().map(|note| note.to_string()).collect(),
+            found,
+        }
+    }
+
+    /// The report of the search as an HTML page: one file that refers to nothing outside itself.
+    /// It compares times with the peak rates of the hardware if [`Tune::peaks`] gives them.
+    ///
+    /// ```no_run
+    /// # use tilewright::{Cpu, Module, Peaks, Tune};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tilewright::serve_if_worker();
+    /// # let module = Module::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }")?;
+    /// # let program = module.program("twice", [("N", 1 << 20)])?;
+    /// let peaks = Peaks::measure(&Cpu::host(), 1 << 28)?;
+    /// let tuned = program.tune(&Tune::default().peaks(peaks))?;
+    /// std::fs::write("twice.html", tuned.report()?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn report(&self) -> Result<String, Error> {
+        let Found { program, machine, setting, .. } = &self.found;
+        let roofline = Roofline::new(program, machine.target(), setting.peaks);
+        Ok(tilewright_report::tuning_page(&self.found, &roofline)?)
+    }
 }
 
 impl Program {
@@ -216,85 +295,40 @@ impl Program {
             let why = "this process is a worker: begin `main` with `tilewright::serve_if_worker()`";
             return Err(Error::Worker(why.to_owned()));
         }
-        let machine = match &tune.target {
-            OpenTarget::Cpu(cpu) => Machine::Cpu(cpu.clone()),
-            OpenTarget::Gpu(device) => Machine::Gpu(device.gpu().clone()),
+        let machine = tune.target.machine();
+        let place = Place::of(tune.target.name(), &machine);
+        let subject = Subject {
+            source: &self.source,
+            program: &self.ir,
+            sizes: &self.sizes,
+            place: &place,
+            inputs: &tune.inputs()?,
         };
-        let given =
-            InputFiles::write(&self.ir, &tune.inputs()?).map_err(|why| Error::Worker(why.to_string()))?;
-        let task = self.task(tune, &machine, &given);
-        let mut options = self.search_options(tune, &machine);
-        let cache = tune.cache.as_deref().map(Cache::open).transpose()?;
-        let mut keeper = cache.map(|cache| Keeper::new(Ok(cache), &self.ir, &machine, &options));
-        if let Some(keeper) = &keeper {
-            keeper.prepare(&mut options);
+        let mut search = Search::new(subject, tune.options(&machine))?;
+        if let Some(path) = &tune.cache {
+            search.keep_in(Ok(Cache::open(path)?));
         }
-        let mut fleet = Fleet::start(&tune.launch()?, task.clone(), Vec::new(), &tune.stop)?;
-        let notes = fleet.notes().iter().map(|note| note.to_string()).collect();
-        let mut watcher = Watching { keeper: keeper.as_mut(), watch };
-        let found = tune::tune(&task, &options, &mut fleet, &mut watcher, &tune.stop)?;
-        if let Some(keeper) = &mut keeper {
-            // If the cache fails, the records are lost but the search goes on, and `kept` says so.
-            let _ = keeper.keep_finalists(&found);
-        }
-        Ok(Tuned {
-            schedule: text::parse(&found.schedule).schedule,
-            seconds: found.seconds,
-            default_seconds: found.default,
-            is_default: found.is_default,
-            trials: found.trials,
-            elapsed: found.elapsed,
-            proof: found.proof,
-            kept: keeper.map(|keeper| keeper.describe()),
-            notes,
+        search.set_peaks(tune.peaks);
+        let workers = Workers { launch: tune.launch()?, others: Vec::new() };
+        let mut watcher = Watching { watch, has_tried: false };
+        let found = search.run(workers, &mut watcher, &tune.stop);
+        found.map(Tuned::new).map_err(|error| match error {
+            TuneError::Worker(lost) if !watcher.has_tried => lost.into(),
+            error => error.into(),
         })
     }
-
-    fn search_options(&self, tune: &Tune<'_>, machine: &Machine) -> Options {
-        Options {
-            strategy: tune.strategy.unwrap_or_else(|| usual(machine.target())),
-            seed: tune.seed,
-            starts: STARTS,
-            trials: tune.trials,
-            started: Instant::now(),
-            time: tune.time.or(tune.trials.is_none().then_some(TIME)),
-            hints: Vec::new(),
-            experience: Vec::new(),
-            template: None,
-            proving: tune.proving,
-            prover: tune::prove,
-        }
-    }
-
-    fn task(&self, tune: &Tune<'_>, machine: &Machine, given: &InputFiles) -> Task {
-        let name = match &tune.target {
-            OpenTarget::Cpu(_) => TargetName::Cpu,
-            OpenTarget::Gpu(device) => device.name().parse().unwrap_or(TargetName::Cpu),
-        };
-        Task {
-            source: self.source.to_string(),
-            function: self.ir.name.clone(),
-            sizes: self.sizes.clone(),
-            place: Place::of(name, machine),
-            seed: tune.seed,
-            contract: self.ir.contract,
-            inputs: given.files.clone(),
-        }
-    }
 }
 
-/// Stores trials in the cache, and passes them on.
-struct Watching<'a, 'k, F> {
-    keeper: Option<&'a mut Keeper<'k>>,
+/// Passes the progress on.
+struct Watching<F> {
     watch: F,
+    /// Whether a worker has answered.
+    has_tried: bool,
 }
 
-impl<F: FnMut(&Progress)> Watcher for Watching<'_, '_, F> {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        if let Some(keeper) = &mut self.keeper {
-            // A failing cache does not end the search, as above.
-            let _ = keeper.keep(attempt, progress.trials);
-        }
+impl<F: FnMut(&Progress)> Watcher for Watching<F> {
+    fn tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
+        self.has_tried = true;
         (self.watch)(progress);
     }
 }

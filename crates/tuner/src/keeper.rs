@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tilewright_ir::Program;
 use tilewright_schedule::text;
 use tilewright_search::strategy::Experience;
-use tilewright_target::{Machine, Target};
+use tilewright_target::Machine;
 
 use crate::tune::{Attempt, Finalist, Options, Refuted, Tuned};
 use tilewright_cache::{
@@ -21,14 +21,14 @@ const HINTS: usize = 8;
 const LESSONS: usize = 4000;
 
 /// Records every trial of a search.
-pub struct Keeper<'a> {
+pub struct Keeper {
     /// The cache, if it can be opened.
     cache: Option<Cache>,
     canonical: Canonical,
     /// The features of the recorded schedules, for cost models.
     features: HashMap<String, Vec<f32>>,
     key: ProgramKey,
-    target: Target<'a>,
+    machine: Machine,
     strategy: &'static str,
     seed: u64,
     kept: usize,
@@ -36,15 +36,15 @@ pub struct Keeper<'a> {
     broken: Option<CacheError>,
 }
 
-impl<'a> Keeper<'a> {
+impl Keeper {
     /// A keeper that records the trials of a search with these options, if the cache can be
     /// written. [`Keeper::broken`] returns the error if it cannot be opened or written.
     pub fn new(
         cache: Result<Cache, CacheError>,
         program: &Program,
-        machine: &'a Machine,
+        machine: &Machine,
         options: &Options,
-    ) -> Keeper<'a> {
+    ) -> Keeper {
         let (cache, broken) = match cache {
             Ok(cache) => {
                 let broken = cache.expect_writable().err();
@@ -52,14 +52,14 @@ impl<'a> Keeper<'a> {
             }
             Err(error) => (None, Some(error)),
         };
-        let (canonical, target) = (Canonical::new(program), machine.target());
-        let key = canonical.key_on(target);
+        let canonical = Canonical::new(program);
+        let key = canonical.key_on(machine.target());
         Keeper {
             cache,
             canonical,
             features: HashMap::new(),
             key,
-            target,
+            machine: machine.clone(),
             strategy: options.strategy.name,
             seed: options.seed,
             kept: 0,
@@ -70,11 +70,6 @@ impl<'a> Keeper<'a> {
     /// The error that keeps trials from being recorded, from the start or since some trial.
     pub fn broken(&self) -> Option<&CacheError> {
         self.broken.as_ref()
-    }
-
-    /// The same error as an owned value, for callers that continue without the keeper.
-    pub fn into_broken(self) -> Option<CacheError> {
-        self.broken
     }
 
     /// Adds the cache's knowledge to the options: schedules to start from, and training data for
@@ -111,7 +106,7 @@ impl<'a> Keeper<'a> {
 
     /// The steps of a record in the names of the program, or the reason of their refusal.
     fn own_names(&self, record: TuningRecord) -> Result<String, String> {
-        let renamed = self.canonical.schedule_of(&record, self.target);
+        let renamed = self.canonical.schedule_of(&record, self.machine.target());
         renamed.refusal.map_or(Ok(renamed.schedule.to_string()), |refusal| Err(refusal.to_string()))
     }
 
@@ -121,7 +116,7 @@ impl<'a> Keeper<'a> {
         let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return Ok(()) };
         let Attempt { schedule, features, trial } = *attempt;
         let parsed = text::parse(schedule).schedule;
-        let canonical = self.canonical.to_canonical(&parsed, self.target).schedule.to_string();
+        let canonical = self.canonical.to_canonical(&parsed, self.machine.target()).schedule.to_string();
         // The cache may hold older times of a schedule that is refuted now, also from other runs.
         if let Outcome::Refuted(_) = trial.outcome
             && let Err(error) = cache.clear(&Filter::measured(&self.key, &canonical))

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`search`] | a whole search: inputs, cache, workers, the tuning loop, records |
 //! | [`task`] | the task: a function at given sizes, on some threads or on a device |
 //! | [`input_files`] | the user's inputs, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
@@ -32,6 +33,7 @@ pub mod recording;
 mod rig;
 pub mod roofline;
 pub mod schedule_features;
+pub mod search;
 pub mod task;
 pub mod tune;
 mod turns;

@@ -37,7 +37,7 @@ fn contracts() -> bool {
     true
 }
 
-/// The place where kernels run.
+/// The place where kernels run: a target by its name, with the hardware that kernels may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -64,7 +64,7 @@ impl Place {
         Place::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
     }
 
-    /// The place for a target's name and its hardware.
+    /// The place of a target by its name, with its hardware.
     pub fn of(name: TargetName, machine: &Machine) -> Place {
         match machine {
             Machine::Cpu(cpu) => Place::cpu(cpu),
@@ -78,11 +78,11 @@ impl Place {
         }
     }
 
-    /// The name of the place on the command line.
-    pub fn name(&self) -> String {
+    /// The name of the target.
+    pub fn name(&self) -> TargetName {
         match self {
-            Place::Cpu { .. } => "cpu".to_owned(),
-            Place::Device { ordinal, gpu } => format!("{}:{ordinal}", gpu.api.name()),
+            Place::Cpu { .. } => TargetName::Cpu,
+            Place::Device { ordinal, gpu } => TargetName::Gpu(gpu.api, *ordinal),
         }
     }
 

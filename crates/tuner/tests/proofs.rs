@@ -198,9 +198,9 @@ fn a_replay_comes_to_the_same_verdicts() {
 }
 
 /// Records all trials in a cache.
-struct Keeping<'a, 'k>(&'a mut Keeper<'k>);
+struct Keeping<'a>(&'a mut Keeper);
 
-impl Watcher for Keeping<'_, '_> {
+impl Watcher for Keeping<'_> {
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         self.0.keep(attempt, progress.trials).unwrap();
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright_target::Vectors;
+use tilewright::target::Vectors;
 
 use super::{RoundingArgs, size, threads, vectors};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright_target::Vectors;
-use tilewright_tuner::tune::STARTS;
+use tilewright::target::Vectors;
+use tilewright::tuner::tune::STARTS;
 
 use super::{duration, size, threads, vectors};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
-use tilewright_driver::OpenTarget;
-use tilewright_runtime::Timing;
+use tilewright::driver::OpenTarget;
+use tilewright::runtime::Timing;
 
 use crate::args::BenchArgs;
 use crate::commands::cache::skipped_json;
@@ -17,8 +17,8 @@ use crate::loaded::{Clock, Loaded};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
-use crate::time::seconds;
-use tilewright_tuner::work::{Work, work};
+use tilewright::report::time::seconds;
+use tilewright::tuner::work::{Work, work};
 
 /// The number of samples without `--samples`.
 const SAMPLES: usize = 30;
@@ -168,7 +168,9 @@ impl Report<'_> {
     fn target_json(&self) -> Vec<(String, Value)> {
         let hardware = self.target.target().hardware();
         let named: Vec<(&str, Value)> = match self.target.device() {
-            Some(device) => vec![("target", device.name().into()), ("device", hardware.model().into())],
+            Some(device) => {
+                vec![("target", device.name().to_string().into()), ("device", hardware.model().into())]
+            }
             None => vec![
                 ("target", hardware.interface().into()),
                 ("threads", hardware.processors().0.into()),

@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tilewright_cache::{
+use tilewright::cache::{
     Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
     TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
 };
-use tilewright_ir::Program;
-use tilewright_syntax::check;
-use tilewright_target::Machine;
+use tilewright::ir::Program;
+use tilewright::syntax::check;
+use tilewright::target::Machine;
 
 use crate::args::cache::{
     CacheCommand, CacheFile, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
@@ -26,7 +26,7 @@ use crate::problem::concrete_program;
 use crate::schedule::passed_over;
 use crate::source::Source;
 use crate::target::Target;
-use crate::time::{date, now, seconds};
+use tilewright::report::time::{date, now, seconds};
 
 /// The number of records that `show` prints in its text form.
 const MOST_SHOWN: usize = 10;

@@ -1,7 +1,7 @@
 //! `tilewright check`: reports every mistake in programs.
 
-use tilewright_syntax::ast::Function;
-use tilewright_syntax::{Bindings, Diagnostic, check, diagnose};
+use tilewright::syntax::ast::Function;
+use tilewright::syntax::{Bindings, Diagnostic, check, diagnose};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! `tilewright devices`: lists the targets that programs can run on.
 
 use serde_json::json;
-use tilewright_runtime::gpu::{DeviceInfo, devices};
-use tilewright_target::Cpu;
+use tilewright::runtime::gpu::{DeviceInfo, devices};
+use tilewright::target::Cpu;
 
 use crate::args::DevicesArgs;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ fn line(device: &DeviceInfo) -> String {
 fn object(device: &DeviceInfo) -> serde_json::Value {
     let gpu = &device.gpu;
     json!({
-        "target": device.name,
+        "target": device.name.to_string(),
         "device": gpu.name,
         "architecture": gpu.architecture,
         "multiprocessors": gpu.processors,

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use serde_json::json;
-use tilewright_driver::Origin;
-use tilewright_ir::Program;
-use tilewright_polyhedral::{Verdict, prove};
+use tilewright::driver::Origin;
+use tilewright::ir::Program;
+use tilewright::polyhedral::{Verdict, prove};
 
 use crate::args::ProveArgs;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::problem::concrete_program;
 use crate::schedule::{AskedSchedule, ScheduleSource};
 use crate::source::Source;
 use crate::target::Target;
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// Proves that the loops of a program compute what its text says.
 pub fn run(args: &ProveArgs) -> Result<(), Failure> {
@@ -151,8 +151,8 @@ impl Report<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-    use tilewright_driver::TargetName;
-    use tilewright_target::{Cpu, Vectors};
+    use tilewright::driver::TargetName;
+    use tilewright::target::{Cpu, Vectors};
 
     use super::*;
 
@@ -161,7 +161,7 @@ mod tests {
     fn told(verdict: Verdict) -> (String, serde_json::Value, Result<(), Failure>) {
         let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";
         let sizes = [("M", 8), ("K", 5)].into_iter().collect();
-        let program = tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "mv", &sizes).program;
+        let program = tilewright::syntax::check(&tilewright::syntax::parse(source).ast, "mv", &sizes).program;
         let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] };
         let program = program.unwrap();
         let schedule = ScheduleSource::default(&program, (&cpu).into());

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tilewright_driver::TargetName;
-use tilewright_ir::{DType, Number, Tensor};
+use tilewright::driver::TargetName;
+use tilewright::ir::{DType, Number, Tensor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;

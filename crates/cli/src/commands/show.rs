@@ -4,10 +4,10 @@ mod cost;
 mod space;
 
 use clap::ValueEnum;
-use tilewright_driver::{Stage as CompiledStage, TargetName};
-use tilewright_ir::print as text;
-use tilewright_syntax::{Bindings, check, ranges};
-use tilewright_target::GpuApi;
+use tilewright::driver::{Stage as CompiledStage, TargetName};
+use tilewright::ir::print as text;
+use tilewright::syntax::{Bindings, check, ranges};
+use tilewright::target::GpuApi;
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ fn of_instances(
     bindings: &Bindings,
 ) -> Result<String, Failure> {
     let program = concrete_program(source, function, bindings, args.rounding, "")?;
-    tilewright_polyhedral::text::describe(&program).map_err(|why| {
+    tilewright::polyhedral::text::describe(&program).map_err(|why| {
         Failure::Machine(format!("the dependences of this program take too long to compute: {why}"))
     })
 }

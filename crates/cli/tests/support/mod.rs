@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tilewright_target::Cpu;
-use tilewright_tuner::peak::Kept;
+use tilewright::target::Cpu;
+use tilewright::tuner::peak::Kept;
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  C(i,j) +=! A(i,k) * B(k,j)\n}\n";
 pub const DOUBLE: &str = "def double_all(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";

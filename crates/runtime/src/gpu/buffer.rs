@@ -113,7 +113,7 @@ impl DeviceBuffer {
         address: u64,
     ) -> Result<DeviceBuffer, RunError> {
         if device.gpu().api != GpuApi::Cuda {
-            return Err(GpuError::Foreign(device.name().to_owned()).into());
+            return Err(GpuError::Foreign(device.name()).into());
         }
         if !address.is_multiple_of(ALIGNMENT) {
             return Err(GpuError::Misaligned(ALIGNMENT).into());

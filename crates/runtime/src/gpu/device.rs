@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tilewright_target::{Gpu, GpuApi};
+use tilewright_target::{Gpu, GpuApi, TargetName};
 
 use super::backend::{Backend, Queue, Streams};
 use super::error::GpuError;
@@ -13,7 +13,7 @@ use super::{cuda, opencl};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// The name on the command line: `cuda:0`, `opencl:1`.
-    pub name: String,
+    pub name: TargetName,
     /// The number among the devices of the same API.
     pub ordinal: usize,
     /// The properties of the device.
@@ -42,12 +42,8 @@ fn list(api: GpuApi) -> Result<Vec<DeviceInfo>, GpuError> {
         GpuApi::Cuda => cuda::gpus()?,
         GpuApi::OpenCl => opencl::gpus()?,
     };
-    let info = |(ordinal, gpu)| DeviceInfo { name: name(api, ordinal), ordinal, gpu };
+    let info = |(ordinal, gpu)| DeviceInfo { name: TargetName::Gpu(api, ordinal), ordinal, gpu };
     Ok(gpus.into_iter().enumerate().map(info).collect())
-}
-
-fn name(api: GpuApi, ordinal: usize) -> String {
-    format!("{}:{ordinal}", api.name())
 }
 
 /// An open device. Clones share one opening; another opening has its own queue, and its own memory.
@@ -69,8 +65,8 @@ impl Device {
     }
 
     /// The name on the command line.
-    pub fn name(&self) -> &str {
-        &self.info.name
+    pub fn name(&self) -> TargetName {
+        self.info.name
     }
 
     /// The properties of the device.
@@ -110,7 +106,7 @@ impl Device {
     }
 
     pub(super) fn streams(&self) -> Result<&dyn Streams, GpuError> {
-        self.backend.streams().ok_or_else(|| GpuError::Foreign(self.name().to_owned()))
+        self.backend.streams().ok_or_else(|| GpuError::Foreign(self.name()))
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {
@@ -129,7 +125,7 @@ impl Eq for Device {}
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Device").field(&self.info.name).finish()
+        f.debug_tuple("Device").field(&format_args!("{}", self.info.name)).finish()
     }
 }
 
@@ -143,7 +139,7 @@ mod tests {
         for (at, device) in devices.iter().enumerate() {
             let same = |other: &&DeviceInfo| other.gpu.api == device.gpu.api;
             assert_eq!(device.ordinal, devices[..at].iter().filter(same).count());
-            assert_eq!(device.name, name(device.gpu.api, device.ordinal));
+            assert_eq!(device.name, TargetName::Gpu(device.gpu.api, device.ordinal));
             let gpu = &device.gpu;
             assert!(
                 gpu.processors > 0 && gpu.block_threads > 0 && gpu.memory > 0 && gpu.cache > 0,

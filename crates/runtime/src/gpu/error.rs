@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tilewright_codegen::c_family::Dialect;
-use tilewright_target::GpuApi;
+use tilewright_target::{GpuApi, TargetName};
 
 /// Why a device could not be used, or did not complete an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,7 +19,7 @@ pub enum GpuError {
         wanted: i32,
     },
     /// There is a driver, but no device of this number.
-    #[error("there is no {}:{ordinal}: {}", api.name(), last(*api, *devices))]
+    #[error("there is no {}: {}", TargetName::Gpu(*api, *ordinal), last(*api, *devices))]
     NoDevice {
         /// The API of the device.
         api: GpuApi,
@@ -46,7 +46,7 @@ pub enum GpuError {
         /// The language of the code.
         dialect: Dialect,
         /// The name of the device.
-        device: String,
+        device: TargetName,
     },
     /// The source text has no such kernel. This is a bug in the code that wrote the text.
     #[error("the generated code has no kernel `{0}`")]
@@ -78,7 +78,7 @@ pub enum GpuError {
     #[error(
         "{0} has no streams and no memory that could be shared with other libraries: only CUDA devices have"
     )]
-    Foreign(String),
+    Foreign(TargetName),
     /// The call must be waited for, so it cannot be captured to run later.
     #[error(
         "a subscript that depends on data is checked after the call, so the call cannot be part of a CUDA graph"
@@ -129,7 +129,7 @@ fn version(number: i32) -> String {
 fn last(api: GpuApi, devices: usize) -> String {
     match devices.checked_sub(1) {
         None => "the driver finds no device".to_owned(),
-        Some(last) => format!("the last is {}:{last}", api.name()),
+        Some(last) => format!("the last is {}", TargetName::Gpu(api, last)),
     }
 }
 

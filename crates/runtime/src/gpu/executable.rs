@@ -70,7 +70,7 @@ impl GpuExecutable {
         device: &Device,
     ) -> Result<GpuExecutable, BuildError> {
         if code.dialect != Dialect::from(device.gpu().api) {
-            let (dialect, device) = (code.dialect, device.name().to_owned());
+            let (dialect, device) = (code.dialect, device.name());
             return Err(GpuError::OtherDialect { dialect, device }.into());
         }
         let signature = Signature::new(program).map_err(BuildError::OpenShape)?;

@@ -78,7 +78,7 @@ fn code_for_another_kind_of_device_is_refused() {
             Dialect::Cuda => Dialect::OpenCl,
             Dialect::OpenCl => Dialect::Cuda,
         };
-        let (dialect, name) = (code.dialect, device.name().to_owned());
+        let (dialect, name) = (code.dialect, device.name());
         assert_eq!(refusal(device, code), GpuError::OtherDialect { dialect, device: name });
     });
 }

@@ -131,7 +131,7 @@ impl Setting {
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
                 ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
-                ("--target", setting.task.place.name()),
+                ("--target", setting.task.place.name().to_string()),
                 ("--threads", option(threads)),
                 ("--vectors", option(vectors)),
                 ("device", option(device)),

@@ -27,6 +27,7 @@ mod spent;
 mod stop;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -43,6 +44,7 @@ pub use tilewright_polyhedral::{Verdict, prove};
 
 use crate::bench::Plan;
 use crate::measure::Measurer;
+use crate::note::Note;
 use crate::schedule_features::ScheduleFeatures;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
@@ -54,6 +56,7 @@ pub(crate) use machine_parameters::REFERENCE_PLAN;
 use proofs::Proofs;
 pub(crate) use reference::Reference;
 use spent::timed;
+use tilewright_cache::CacheError;
 use tilewright_cache::outcome::{Outcome, Trial};
 
 /// The number of candidates that are measured again at the end.
@@ -100,6 +103,9 @@ pub enum TuneError {
     /// The template cannot be used.
     #[error("the template cannot be used: {0}")]
     Template(#[from] TemplateError),
+    /// The inputs cannot be passed to worker processes.
+    #[error("{0}")]
+    Inputs(io::Error),
     /// The worker process was lost.
     #[error(transparent)]
     Worker(#[from] Lost),
@@ -108,10 +114,16 @@ pub enum TuneError {
     Default(Outcome),
 }
 
-/// Receives the progress of a run, and may record its trials.
+/// Receives the events of a run while it goes on.
 pub trait Watcher {
     /// A candidate was tried.
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress);
+
+    /// The workers have started, and have this note on how they compare results.
+    fn noted(&mut self, _note: &Note) {}
+
+    /// The cache cannot be written. The search goes on, and stores nothing more.
+    fn cache_failed(&mut self, _error: &CacheError) {}
 }
 
 /// Tunes a program.

@@ -1,12 +1,12 @@
 //! `tilewright show --stage cost`: the time that the cost model predicts for a schedule, and the
 //! parts of that time.
 
-use tilewright_ir::LoopNest;
-use tilewright_search::cost::{Breakdown, Group, Quantity};
-use tilewright_search::kind::cost_model;
-use tilewright_target::Target;
+use tilewright::cost::{Breakdown, Group, Quantity};
+use tilewright::ir::LoopNest;
+use tilewright::kind::cost_model;
+use tilewright::target::Target;
 
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// Formats the predicted time of a loop nest and its parts.
 pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use tilewright_ir::Program;
-use tilewright_search::kind::limits;
-use tilewright_search::knob::Domain;
-use tilewright_search::space::Space;
-use tilewright_target::Target;
+use tilewright::ir::Program;
+use tilewright::kind::limits;
+use tilewright::knob::Domain;
+use tilewright::space::Space;
+use tilewright::target::Target;
 
 /// The number of random points that estimate which share of the space fits the limits.
 const DRAWS: usize = 20_000;

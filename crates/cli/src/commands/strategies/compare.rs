@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use tilewright_search::knob::Knobs;
-use tilewright_search::strategy::{ALL, Experience, Start, by_name};
-use tilewright_target::host_model;
-use tilewright_tuner::compare::{
+use tilewright::knob::Knobs;
+use tilewright::report::comparison;
+use tilewright::strategy::{ALL, Experience, Start, by_name};
+use tilewright::target::host_model;
+use tilewright::tuner::compare::{
     Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, LandscapeFile, TapeError,
 };
-use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::task::Place;
-use tilewright_tuner::tune::Stop;
+use tilewright::tuner::fleet::Fleet;
+use tilewright::tuner::task::Place;
+use tilewright::tuner::tune::Stop;
 
-use super::files::Files;
+use super::files::{Files, json};
 use super::programs::{given, machine_of, recorded};
-use super::table;
 use super::watch::Watch;
 use crate::args::strategies::CompareArgs;
 use crate::failure::Failure;
@@ -58,7 +58,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if stop.is_asked() || ended.is_err() {
         complain("stopped: the table has the searches that were over");
     }
-    print(&if args.json { table::json(&comparison)? } else { table::text(&comparison) })?;
+    print(&if args.json { json(&comparison)? } else { comparison::text(&comparison) })?;
     if let Some(files) = files {
         complain(&files.write(&comparison)?);
     }
@@ -179,7 +179,7 @@ fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(Strin
         row("seeds", contest.seeds.len().to_string()),
         row("points to start from", contest.starts.to_string()),
         row("searches at the same time", contest.abreast.to_string()),
-        row("version", tilewright_cache::TOOL_VERSION.to_owned()),
+        row("version", tilewright::cache::TOOL_VERSION.to_owned()),
     ];
     if args.replay.is_some() {
         about.push(row("measurements", "replayed from a recording".to_owned()));

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilewright_tuner::compare::Comparison;
+use tilewright::report::comparison::drawing::{boxes, curves};
+use tilewright::report::comparison::{self, comparison_page, png};
+use tilewright::tuner::compare::Comparison;
 
-use super::drawing::{boxes, curves};
-use super::{page, png, table};
 use crate::failure::Failure;
 use crate::whole_file;
 
@@ -28,9 +28,8 @@ impl Files {
 
     /// Writes all files, and returns a line that names them.
     pub fn write(&self, comparison: &Comparison) -> Result<String, Failure> {
-        let tables: Vec<table::Table> = comparison.programs.iter().map(table::of_program).collect();
-        self.file("comparison.html", page::html(TITLE, comparison, &tables).as_bytes())?;
-        self.file("comparison.json", table::json(comparison)?.as_bytes())?;
+        self.file("comparison.html", comparison_page(TITLE, comparison).as_bytes())?;
+        self.file("comparison.json", json(comparison)?.as_bytes())?;
         for (at, program) in comparison.programs.iter().enumerate() {
             self.picture(&format!("{}-trials.png", at + 1), &curves::by_trials(program))?;
             self.picture(&format!("{}-seconds.png", at + 1), &curves::by_seconds(program))?;
@@ -55,4 +54,9 @@ impl Files {
     fn failure(&self, why: &str) -> Failure {
         Failure::Input(format!("--out {} cannot be written: {why}", self.0.display()))
     }
+}
+
+/// Formats a comparison as JSON.
+pub fn json(comparison: &Comparison) -> Result<String, Failure> {
+    comparison::json(comparison).map_err(|error| Failure::Bug(error.to_string()))
 }

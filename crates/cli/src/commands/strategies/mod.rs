@@ -5,22 +5,14 @@
 //! | `compare.rs` | the command `strategies compare` |
 //! | `programs.rs` | the programs to search, from the command line or from a recording |
 //! | `watch.rs` | the progress display |
-//! | `table.rs` | the outcome as text tables and JSON |
-//! | `files.rs`, `page.rs`, `drawing/`, `png.rs`, `style.rs` | the outcome as a page and pictures |
+//! | `files.rs` | the folder with the outcome as a page and pictures |
 
 mod compare;
-mod drawing;
 mod files;
-#[cfg(test)]
-mod made_up;
-mod page;
-mod png;
 mod programs;
-mod style;
-mod table;
 mod watch;
 
-use tilewright_search::strategy::{ALL, gbfs, guided};
+use tilewright::strategy::{ALL, gbfs, guided};
 
 use crate::args::strategies::{StrategiesArgs, StrategiesCommand};
 use crate::failure::Failure;

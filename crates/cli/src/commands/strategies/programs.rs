@@ -1,8 +1,8 @@
 //! The programs of a comparison, from the command line or from a recording.
 
-use tilewright_target::{Cpu, Machine, Vectors};
-use tilewright_tuner::compare::{Entry, LandscapeFile};
-use tilewright_tuner::task::{Place, Task};
+use tilewright::target::{Cpu, Machine, Vectors};
+use tilewright::tuner::compare::{Entry, LandscapeFile};
+use tilewright::tuner::task::{Place, Task};
 
 use crate::args::strategies::CompareArgs;
 use crate::args::{CompileArgs, ProgramArgs, RoundingArgs, parse_sizes};

@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright_tuner::compare::{Contest, Observer};
+use tilewright::tuner::compare::{Contest, Observer};
 
 use crate::output::complain;
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// The number of steps of the bar per search.
 const STEPS: u64 = 1000;

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tilewright_tuner::recording::{Answer, Recording};
+use tilewright::report::tuning_page;
+use tilewright::tuner::roofline::Roofline;
+use tilewright::tuner::search::Found;
 
-use super::page::Page;
 use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::whole_file;
@@ -28,18 +29,17 @@ impl Files {
     }
 
     /// Writes the files.
-    pub fn write(self, answers: Option<Vec<Answer>>, page: &Page) -> Result<(), Failure> {
+    pub fn write(self, found: &Found, roofline: &Roofline) -> Result<(), Failure> {
         if let Some(file) = self.out {
-            file.write(&page.tuned.schedule)?;
+            file.write(&found.tuned.schedule)?;
         }
-        if let (Some(file), Some(answers)) = (self.record, answers) {
-            let recording = Recording { setting: page.setting.clone(), answers };
-            file.write(&recording.to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
+        if let Some(file) = self.record {
+            file.write(&found.recording().to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
         }
-        match self.report {
-            Some(file) => file.write(&page.html()?),
-            None => Ok(()),
-        }
+        let Some(file) = self.report else { return Ok(()) };
+        let page = tuning_page(found, roofline)
+            .map_err(|refusal| Failure::Bug(format!("the winner is refused: {refusal}")))?;
+        file.write(&page)
     }
 }
 

@@ -1,84 +1,56 @@
-//! Prepares a search: options, earlier records, peaks of the machine and workers.
+//! Prepares a search: its subject, its options, the cache and the peaks of the machine.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tilewright_cache::TOOL_VERSION;
-use tilewright_ir::Program;
-use tilewright_search::strategy::Experience;
-use tilewright_target::{Cpu, Machine};
-use tilewright_tuner::input_files;
-use tilewright_tuner::peak::{Kept, Peaks};
-use tilewright_tuner::recording::{Recording, Setting};
-use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::{Options, prove};
+use tilewright::cache::{Cache, CacheError};
+use tilewright::target::{Cpu, Machine};
+use tilewright::tuner::peak::{Kept, Peaks};
+use tilewright::tuner::search::{Search, Subject};
+use tilewright::tuner::task::Place;
+use tilewright::tuner::tune::{Options, prove};
 
-use super::record::Recorder;
-use super::search::{Answers, Workers, recording};
-use crate::args::TuneArgs;
+use super::failure;
+use crate::args::{ProgramArgs, TuneArgs};
+use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::memory::available;
+use crate::output::complain;
+use crate::problem::Problem;
 use crate::template;
-use crate::worker::launch;
 
 /// The time limit if neither `--time` nor `--trials` is given.
 const TIME: Duration = Duration::from_secs(30);
 
-/// A search that is ready to start.
-pub struct Prepared<'a> {
-    /// Everything that determines the course of the search.
-    pub setting: Setting,
-    /// The options of the tuner for this setting.
-    pub options: Options,
-    /// The source of measurements.
-    pub answers: Answers,
-    /// Writes trials to the cache; `None` in a replay, which measures nothing new.
-    pub recorder: Option<Recorder<'a>>,
-}
-
-impl<'a> Prepared<'a> {
-    /// Prepares a search that measures on the device of the task and on those in `others`, or that
-    /// replays a recording. Peaks of the CPU that are not known yet are measured here, before any
-    /// worker runs.
-    pub fn new(
-        args: &TuneArgs,
-        task: Task,
-        others: Vec<Place>,
-        program: &'a Program,
-        machine: &'a Machine,
-        started: Instant,
-    ) -> Result<Prepared<'a>, Failure> {
-        let (mut setting, mut options) = asked_for(args, &task, machine, started)?;
-        let Some(path) = &args.replay else {
-            let recorder = Recorder::new(args, program, machine, &options)?;
-            recorder.prepare(&mut options);
-            setting.hints = options.hints.clone();
-            setting.experience = options.experience.iter().map(|own| own.trials.clone()).collect();
-            setting.peaks = peaks(machine);
-            let others = others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
-            let workers = Workers { launch: launch()?, task, others };
-            let answers = match args.record {
-                Some(_) => Answers::Recorded(workers),
-                None => Answers::Measured(workers),
-            };
-            return Ok(Prepared { setting, options, answers, recorder: Some(recorder) });
-        };
-        // The cache may have changed since the recording, so hints come from the recording.
-        let Recording { setting, answers } = recording(path, &setting)?;
-        options.hints = setting.hints.clone();
-        let experience = setting.experience.iter().cloned();
-        options.experience = experience.map(|trials| Experience { trials }).collect();
-        Ok(Prepared { setting, options, answers: Answers::Replayed(answers), recorder: None })
+/// The arguments for the program and its data, as `run` and `bench` take them.
+pub fn program_args(args: &TuneArgs) -> ProgramArgs {
+    ProgramArgs {
+        file: args.source.clone(),
+        sizes: args.sizes.clone(),
+        inputs: args.inputs.clone(),
+        seed: args.seed,
+        rounding: args.rounding,
     }
 }
 
-/// Returns the setting and the options of the command line. Hints and peaks are filled in later.
-fn asked_for(
+/// Prepares the search of a program on a place.
+pub fn prepared(
     args: &TuneArgs,
-    task: &Task,
-    machine: &Machine,
+    place: &Place,
+    problem: &mut Problem,
     started: Instant,
-) -> Result<(Setting, Options), Failure> {
-    let options = Options {
+) -> Result<Search, Failure> {
+    let machine = place.machine().map_err(|error| Failure::Machine(error.to_string()))?;
+    let sizes = problem.given_sizes();
+    let inputs = problem.given_inputs()?;
+    let (source, program) = (&problem.source.file.text, &problem.program);
+    let subject = Subject { source, program, sizes: &sizes, place, inputs: &inputs };
+    let options = options(args, &machine, started)?;
+    Search::new(subject, options).map_err(|error| failure(matches!(machine, Machine::Gpu(_)), error))
+}
+
+fn options(args: &TuneArgs, machine: &Machine, started: Instant) -> Result<Options, Failure> {
+    Ok(Options {
         strategy: args.strategy(machine)?,
         seed: args.seed,
         starts: args.starts,
@@ -90,25 +62,29 @@ fn asked_for(
         template: template::read(args.template.as_deref())?,
         proving: args.proving(),
         prover: prove,
-    };
-    let setting = Setting {
-        tool_version: TOOL_VERSION.to_owned(),
-        task: Task { inputs: Vec::new(), ..task.clone() },
-        inputs: input_files::digests(task)
-            .map_err(|error| Failure::Machine(format!("inputs cannot be read again: {error}")))?,
-        caches: machine.target().hardware().warm_caches().to_vec(),
-        strategy: options.strategy.name.to_owned(),
-        seed: options.seed,
-        starts: options.starts,
-        trials: options.trials,
-        time: options.time.map(|time| time.as_secs_f64()),
-        hints: Vec::new(),
-        experience: Vec::new(),
-        template: options.template.clone(),
-        proving: options.proving,
-        peaks: None,
-    };
-    Ok((setting, options))
+    })
+}
+
+/// Connects a search with the cache and the peaks of the machine. Peaks of the CPU that are not
+/// known yet are measured here, before any worker runs. If the default cache cannot be used, prints
+/// a warning and continues without it.
+pub fn connect(args: &TuneArgs, search: &mut Search) -> Result<(), Failure> {
+    search.keep_in(match &args.file.cache {
+        Some(path) => Ok(writable(path).map_err(cache_failure)?),
+        None => Cache::default_path().and_then(|path| Cache::open(&path)),
+    });
+    if let Some(why) = search.cache_error() {
+        complain(&format!("warning: {why}; the search keeps nothing"));
+    }
+    let peaks = peaks(search.machine());
+    search.set_peaks(peaks);
+    Ok(())
+}
+
+fn writable(path: &Path) -> Result<Cache, CacheError> {
+    let cache = Cache::open(path)?;
+    cache.expect_writable()?;
+    Ok(cache)
 }
 
 /// Returns the peaks of the machine. Those of a CPU are measured once and kept; those of a device

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tilewright_cache::outcome::Trial;
-use tilewright_tuner::tune::{Options, Progress};
+use tilewright::cache::outcome::Trial;
+use tilewright::tuner::tune::{Options, Progress};
 
 use crate::args::TuneArgs;
 use crate::output::{complain, print};
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// Without a terminal, a line is printed for every new best, and at least this often.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);

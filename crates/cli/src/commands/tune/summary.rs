@@ -3,25 +3,23 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tilewright_cache::outcome::Outcome;
-use tilewright_tuner::task::Place;
-use tilewright_tuner::tune::{Proof, Refuted, Tuned};
+use tilewright::cache::outcome::Outcome;
+use tilewright::tuner::roofline::Roofline;
+use tilewright::tuner::search::Found;
+use tilewright::tuner::task::Place;
+use tilewright::tuner::tune::{Proof, Refuted, Tuned};
 
 use crate::output::printable;
-use crate::time::seconds;
-use tilewright_tuner::roofline::Roofline;
+use tilewright::report::time::seconds;
 
 /// A finished run.
 pub struct Summary<'a> {
-    /// The place where kernels ran.
-    pub place: &'a Place,
-    /// The outcome.
+    /// The search.
+    pub found: &'a Found,
+    /// Its outcome.
     pub tuned: &'a Tuned,
     /// The work of the program and the machine's peaks, to express times as shares of the limit.
     pub roofline: &'a Roofline,
-    /// Describes what the cache keeps of this run. `None` after a replay, whose time spent is not
-    /// reported either.
-    pub kept: Option<&'a str>,
 }
 
 impl Summary<'_> {
@@ -30,8 +28,8 @@ impl Summary<'_> {
         let tuned = self.tuned;
         let mut out = String::new();
         let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
-        if let Place::Device { gpu, .. } = self.place {
-            row("device", format!("{}, {}", self.place.name(), gpu.name));
+        if let Place::Device { gpu, .. } = self.place() {
+            row("device", format!("{}, {}", self.place().name(), gpu.name));
         }
         row("default", self.speed(tuned.default));
         if let Some(time) = tuned.one_shot {
@@ -58,7 +56,7 @@ impl Summary<'_> {
             row("takes", tuned.resources.clone());
         }
         if let Some(peaks) = self.roofline.peaks {
-            let whose = match self.place {
+            let whose = match self.place() {
                 Place::Cpu { .. } => "",
                 Place::Device { .. } => ", by what the device says of itself",
             };
@@ -68,14 +66,23 @@ impl Summary<'_> {
         if let Some(left_out) = self.left_out() {
             row("left out", left_out);
         }
-        if self.kept.is_some() {
+        if !self.found.is_replay {
             row("time", self.time());
         }
         if tuned.replaced > 0 {
             row("workers", format!("{} were lost and replaced", tuned.replaced));
         }
-        row("cache", self.kept.unwrap_or("as it was: this is a replay").to_owned());
+        row("cache", self.kept().to_owned());
         out + "\n" + &tuned.schedule
+    }
+
+    fn place(&self) -> &Place {
+        &self.found.setting.task.place
+    }
+
+    /// Describes what the cache keeps of this run.
+    fn kept(&self) -> &str {
+        self.found.kept.as_deref().unwrap_or("as it was: this is a replay")
     }
 
     fn speed(&self, time: f64) -> String {
@@ -107,7 +114,7 @@ impl Summary<'_> {
         let Summary { tuned, roofline, .. } = self;
         let failures: BTreeMap<_, _> =
             tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
-        let device = match self.place {
+        let device = match self.place() {
             Place::Cpu { .. } => None,
             Place::Device { gpu, .. } => Some(&gpu.name),
         };
@@ -118,7 +125,7 @@ impl Summary<'_> {
         };
         let object = json!({
             "event": "done",
-            "target": self.place.name(),
+            "target": self.place().name().to_string(),
             "device": device,
             "median_us": tuned.seconds * 1e6,
             "default_us": tuned.default * 1e6,
@@ -131,7 +138,7 @@ impl Summary<'_> {
             "share_of_limit": roofline.reached(tuned.seconds),
             "trials": tuned.trials,
             "seconds": tuned.elapsed.as_secs_f64(),
-            "time_spent": self.kept.map(|_| tuned.spent),
+            "time_spent": (!self.found.is_replay).then_some(tuned.spent),
             "failures": failures,
             "proved": proved,
             "proof_reason": proof_reason,

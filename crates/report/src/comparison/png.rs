@@ -52,8 +52,8 @@ fn size(svg: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::drawing::{boxes, curves};
-    use crate::commands::strategies::made_up::{made_up, odd};
+    use crate::comparison::drawing::{boxes, curves};
+    use crate::comparison::made_up::{made_up, odd};
 
     /// Counts the dark pixels in a rectangle of a picture. The rectangle is in units of the
     /// drawing.

@@ -160,7 +160,7 @@ fn labels(name: &str, y: f64, number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::{made_up, odd};
+    use crate::comparison::made_up::{made_up, odd};
 
     #[test]
     fn odd_data_is_drawn() {

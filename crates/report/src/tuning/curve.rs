@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::commands::tune::history::Tried;
 use crate::page::html::escape;
 use crate::page::scale::Scale;
 use crate::time::seconds;
+use tilewright_tuner::search::HistoryEntry;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 340.0;
@@ -17,7 +17,7 @@ const BOTTOM: f64 = HEIGHT - 36.0;
 const FAILED: f64 = 12.0;
 
 /// Draws the search curve.
-pub fn curve(trials: &[Tried]) -> String {
+pub fn curve(trials: &[HistoryEntry]) -> String {
     let times: Vec<f64> = trials.iter().filter_map(|tried| tried.seconds).collect();
     let across = Scale::from_zero(trials.len().saturating_sub(1) as f64, LEFT, RIGHT);
     let up = Scale::around(&times, BOTTOM, TOP);
@@ -59,7 +59,7 @@ fn axes(across: &Scale, up: &Scale) -> String {
     out
 }
 
-fn points(trials: &[Tried], across: &Scale, up: &Scale) -> String {
+fn points(trials: &[HistoryEntry], across: &Scale, up: &Scale) -> String {
     let mut out = String::new();
     for (at, tried) in trials.iter().enumerate() {
         let x = across.at(at as f64);
@@ -85,7 +85,7 @@ fn points(trials: &[Tried], across: &Scale, up: &Scale) -> String {
     out
 }
 
-fn best_so_far(trials: &[Tried], across: &Scale, up: &Scale) -> String {
+fn best_so_far(trials: &[HistoryEntry], across: &Scale, up: &Scale) -> String {
     let mut path = String::new();
     let mut best = f64::INFINITY;
     for (at, tried) in trials.iter().enumerate() {

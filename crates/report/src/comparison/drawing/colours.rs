@@ -25,7 +25,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::commands::strategies::style::light;
+    use crate::comparison::style::light;
 
     #[test]
     fn lines_differ_and_have_a_style() {

@@ -3,7 +3,6 @@
 use serde_json::json;
 use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
 
-use crate::failure::Failure;
 use crate::time::seconds;
 
 /// Rows under headers. The first column holds names, the others numbers.
@@ -104,7 +103,7 @@ pub fn facts(compared: &Compared) -> String {
 }
 
 /// Formats the whole comparison as JSON: every search, and the summaries.
-pub fn json(comparison: &Comparison) -> Result<String, Failure> {
+pub fn json(comparison: &Comparison) -> serde_json::Result<String> {
     let programs = comparison.programs.iter().map(|compared| {
         let own = summaries(compared).into_iter().map(|own| {
             json!({
@@ -123,7 +122,7 @@ pub fn json(comparison: &Comparison) -> Result<String, Failure> {
         json!({ "name": compared.name, "summary": own.collect::<Vec<_>>() })
     });
     let programs: Vec<serde_json::Value> = programs.collect();
-    let found = serde_json::to_value(comparison).map_err(|error| Failure::Bug(error.to_string()))?;
+    let found = serde_json::to_value(comparison)?;
     let overall = overall(comparison).into_iter().map(|own| {
         json!({
             "strategy": own.name,

@@ -1,4 +1,4 @@
-//! The HTML report of a run: `tune --report FILE.html`.
+//! The page about a search, which `tune --report FILE.html` writes.
 //!
 //! | file | contents |
 //! |---|---|
@@ -11,48 +11,47 @@ mod curve;
 use std::fmt::Write;
 
 use tilewright_cache::TOOL_VERSION;
-use tilewright_ir::Program;
 use tilewright_ir::print::nest as nest_text;
-use tilewright_schedule::apply;
 use tilewright_schedule::text::parse;
+use tilewright_schedule::{Refusal, apply};
 use tilewright_target::Machine;
 use tilewright_tuner::recording::Setting;
+use tilewright_tuner::roofline::{Limit, Roofline};
+use tilewright_tuner::search::Found;
 use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
 
-use super::history::History;
-use crate::failure::Failure;
 use crate::page::STYLE;
 use crate::page::html::{escape, section, table, verbatim};
 use crate::time::{date, now, seconds};
 use bars::{Bar, histogram, lying};
 use curve::curve;
-use tilewright_tuner::roofline::{Limit, Roofline};
 
-/// The contents of a report.
-pub struct Page<'a> {
-    /// The options of the run.
-    pub setting: &'a Setting,
-    /// The tuned program.
-    pub program: &'a Program,
+/// Formats a search as an HTML page: one file that refers to nothing outside itself. The roofline
+/// says how near the kernels come to the peaks of the machine. The page shows the loops of the
+/// winner, so it is an error if the winner's schedule is refused.
+pub fn tuning_page(found: &Found, roofline: &Roofline) -> Result<String, Refusal> {
+    Page { found, setting: &found.setting, machine: &found.machine, tuned: &found.tuned, roofline }.html()
+}
+
+/// The contents of a page.
+struct Page<'a> {
+    found: &'a Found,
+    /// The options of the search.
+    setting: &'a Setting,
     /// The machine that the program was tuned for.
-    pub machine: &'a Machine,
-    /// The outcome.
-    pub tuned: &'a Tuned,
-    /// Every trial.
-    pub history: &'a History,
-    /// How near the kernels come to the machine's peaks.
-    pub roofline: &'a Roofline,
-    /// Whether the measurements came from a recording.
-    pub is_replay: bool,
+    machine: &'a Machine,
+    /// The report of the tuning loop.
+    tuned: &'a Tuned,
+    roofline: &'a Roofline,
 }
 
 impl Page<'_> {
     /// Formats the page.
-    pub fn html(&self) -> Result<String, Failure> {
+    fn html(&self) -> Result<String, Refusal> {
         let title = escape(&self.title());
-        let curve = curve(&self.history.trials);
-        let times: Vec<f64> = self.history.trials.iter().filter_map(|tried| tried.seconds).collect();
+        let curve = curve(&self.found.history.trials);
+        let times: Vec<f64> = self.found.history.times().collect();
         let legend = "<p class=\"faint\">Each point is a candidate that was measured, each cross above one that \
                       failed; the line is the best so far. The fastest were measured again in the end, taking turns, \
                       and the numbers above are from there. Point at a mark to read it.</p>\n";
@@ -61,7 +60,7 @@ impl Page<'_> {
             section("What became of candidates", &lying("What became of candidates", &self.outcomes())),
             section("Times of measured candidates", &histogram(&times)),
         ];
-        if !self.is_replay {
+        if !self.found.is_replay {
             let spent = lying("Where the time went", &self.spent());
             sections.push(section("Where the time went", &spent));
         }
@@ -157,24 +156,22 @@ impl Page<'_> {
     }
 
     /// The winner's loops, as `tilewright show --stage loops` prints them.
-    fn loops(&self) -> Result<String, Failure> {
+    fn loops(&self) -> Result<String, Refusal> {
         let schedule = parse(&self.tuned.schedule).schedule;
-        let nest = apply(self.program, &schedule, self.machine)
-            .map_err(|refusal| Failure::Bug(format!("the winner is refused: {refusal}")))?;
-        Ok(nest_text(&nest))
+        Ok(nest_text(&apply(&self.found.program, &schedule, self.machine)?))
     }
 
     /// Everything that is needed to repeat the run.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
-        let replayed = if self.is_replay { ", replayed from a recording" } else { "" };
+        let replayed = if self.found.is_replay { ", replayed from a recording" } else { "" };
         let place = match &task.place {
             Place::Cpu { threads, vectors } => {
                 vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
             }
             Place::Device { .. } => {
-                vec![("target", task.place.name()), ("takes", self.tuned.resources.clone())]
+                vec![("target", task.place.name().to_string()), ("takes", self.tuned.resources.clone())]
             }
         };
         let first = [("command", command_line(std::env::args())), ("machine", self.model())];

@@ -14,8 +14,9 @@ pub fn sheet() -> String {
     format!("{STYLE}\n{OWN}")
 }
 
-/// The style sheet of a standalone drawing: light colours, and no variables, because the renderer
+/// The style sheet of a standalone drawing, for PNG: light colours, and no variables, because the renderer
 /// does not support them.
+#[cfg(any(test, feature = "png"))]
 pub fn light() -> String {
     let sheet = sheet();
     let rules = sheet.lines().filter(|line| line.starts_with("svg .") || line.starts_with("svg text"));
@@ -28,6 +29,7 @@ pub fn light() -> String {
 
 /// Returns the light colours with their names. The `:root` of the dark colours is indented and does
 /// not match.
+#[cfg(any(test, feature = "png"))]
 fn variables(sheet: &str) -> Vec<(&str, &str)> {
     let roots = sheet.lines().filter_map(|line| line.strip_prefix(":root {"));
     let settings = roots.flat_map(|root| root.trim_end_matches(['}', ' ']).split(';'));

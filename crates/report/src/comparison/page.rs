@@ -116,7 +116,7 @@ mod tests {
     use resvg::usvg::roxmltree::Document;
 
     use super::*;
-    use crate::commands::strategies::made_up::{made_up, odd};
+    use crate::comparison::made_up::{made_up, odd};
 
     /// Counts the elements of a name on the page. The page is parsed as XML, so every element must
     /// be closed.

@@ -56,7 +56,7 @@ fn step(program: &Compared, strategy: &Strategy, place: fn(&Best) -> f64, from: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::search;
+    use crate::comparison::made_up::search;
 
     #[test]
     fn a_search_that_has_ended_keeps_what_it_has() {

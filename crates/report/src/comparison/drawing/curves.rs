@@ -124,7 +124,7 @@ fn band(steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::{odd, search};
+    use crate::comparison::made_up::{odd, search};
     use tilewright_tuner::compare::Strategy;
 
     /// Returns the numbers of a path, each with the letter before it.

@@ -1,0 +1,276 @@
+//! A whole search: inputs, cache, workers, the tuning loop, and the records of its trials.
+//!
+//! Every front end searches through this module. A [`Search`] is made of a [`Subject`] and the
+//! [`Options`] of the tuning loop. [`Search::keep_in`] connects it with a cache, and
+//! [`Search::run`] runs it on [`Workers`] or replays a [`Recording`]. A [`Watcher`] receives the
+//! events of the search while it runs, and a [`Stop`] ends it early. [`Found`] is the outcome.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `mod.rs` | the search, from its subject to its outcome |
+//! | `history.rs` | all trials of a search, in order |
+
+mod history;
+
+use std::io;
+use std::sync::Arc;
+
+use tilewright_cache::{Cache, CacheError, TOOL_VERSION};
+use tilewright_interp::Inputs;
+use tilewright_ir::Program;
+use tilewright_search::space::Space;
+use tilewright_search::strategy::Experience;
+use tilewright_target::Machine;
+
+pub use history::{History, HistoryEntry};
+
+use crate::fleet::Fleet;
+use crate::input_files::{InputFiles, digests};
+use crate::keeper::Keeper;
+use crate::measure::Measurer;
+use crate::note::Note;
+use crate::peak::Peaks;
+use crate::recording::{Answer, Recorder, Recording, Replay, Setting};
+use crate::task::{Place, Task};
+use crate::tune::{Attempt, Options, Progress, Stop, TuneError, Tuned, Watcher, refuse_unsuitable, tune};
+use crate::worker::Launch;
+
+/// The program that a search tunes, the place where its kernels run, and its data.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The source text of the program.
+    pub source: &'a str,
+    /// The program, all of whose sizes are known.
+    pub program: &'a Program,
+    /// The sizes that were given, and the integer scalars that sizes depend on.
+    pub sizes: &'a [(String, i64)],
+    /// The place where kernels run.
+    pub place: &'a Place,
+    /// The inputs that kernels are measured on. Workers generate the others from the seed.
+    pub inputs: &'a Inputs,
+}
+
+/// The worker processes of a search, which are not started yet.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    /// How to start a worker.
+    pub launch: Launch,
+    /// Further devices of the kind of the subject's device. Each one gets its own worker.
+    pub others: Vec<Place>,
+}
+
+/// A search that is ready to start.
+pub struct Search {
+    program: Program,
+    machine: Machine,
+    options: Options,
+    setting: Setting,
+    keeper: Option<Keeper>,
+    /// Workers read these files, so they live as long as the search.
+    inputs: InputFiles,
+}
+
+/// The outcome of a search.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The program.
+    pub program: Program,
+    /// The hardware that the program was tuned for.
+    pub machine: Machine,
+    /// Everything that determined the search, apart from the measurements.
+    pub setting: Setting,
+    /// The report of the tuning loop.
+    pub tuned: Tuned,
+    /// All trials.
+    pub history: History,
+    /// The answers of the workers, or of the recording.
+    pub answers: Vec<Answer>,
+    /// Notes on how the workers compared results. A replay has none.
+    pub notes: Vec<Note>,
+    /// A sentence about the records that the cache keeps of the search; `None` without a cache.
+    pub kept: Option<String>,
+    /// Whether the measurements come from a recording.
+    pub is_replay: bool,
+}
+
+impl Search {
+    /// Prepares a search. Writes the inputs for the workers, and refuses a template or a strategy
+    /// that cannot be used.
+    pub fn new(subject: Subject<'_>, options: Options) -> Result<Search, TuneError> {
+        let machine = subject.place.machine()?;
+        let inputs = InputFiles::write(subject.program, subject.inputs).map_err(TuneError::Inputs)?;
+        let task = subject.task(options.seed, &inputs);
+        let template = options.template.as_deref();
+        refuse_unsuitable(options.strategy, &Space::chosen(template, subject.program, &machine)?)?;
+        let setting = setting(&task, &machine, &options)?;
+        Ok(Search { program: subject.program.clone(), machine, options, setting, keeper: None, inputs })
+    }
+
+    /// Starts from the records of a cache, and stores every trial in it. A cache that cannot be
+    /// opened or written does not end the search: [`Search::cache_error`] has its error.
+    pub fn keep_in(&mut self, cache: Result<Cache, CacheError>) {
+        let keeper = Keeper::new(cache, &self.program, &self.machine, &self.options);
+        keeper.prepare(&mut self.options);
+        self.setting.hints = self.options.hints.clone();
+        self.setting.experience = self.options.experience.iter().map(|own| own.trials.clone()).collect();
+        self.keeper = Some(keeper);
+    }
+
+    /// The error that keeps trials from being stored in the cache.
+    pub fn cache_error(&self) -> Option<&CacheError> {
+        self.keeper.as_ref().and_then(Keeper::broken)
+    }
+
+    /// Sets the peak rates of the hardware, for the report of the search.
+    pub fn set_peaks(&mut self, peaks: Option<Peaks>) {
+        self.setting.peaks = peaks;
+    }
+
+    /// Everything that determines the search, apart from the measurements.
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// The options of the tuning loop.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The hardware that the program is tuned for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Starts the workers, and searches.
+    pub fn run(
+        self,
+        workers: Workers,
+        watcher: &mut dyn Watcher,
+        stop: &Arc<Stop>,
+    ) -> Result<Found, TuneError> {
+        let task = Task { inputs: self.inputs.files.clone(), ..self.setting.task.clone() };
+        let others = workers.others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
+        let fleet = Fleet::start(&workers.launch, task, others, stop)?;
+        let notes = fleet.notes().to_vec();
+        notes.iter().for_each(|note| watcher.noted(note));
+        let mut recorder = Recorder::new(fleet, self.options.started);
+        let found = self.search(&mut recorder, watcher, stop)?;
+        Ok(Found { answers: recorder.answers(), notes, ..found })
+    }
+
+    /// Repeats a recorded search, which measures nothing. The recording must be of this setting:
+    /// [`Setting::difference`]. Hints come from the recording, since the cache may have changed.
+    pub fn replay(
+        mut self,
+        recording: Recording,
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<Found, TuneError> {
+        let Recording { setting, answers } = recording;
+        self.options.hints = setting.hints.clone();
+        let experience = setting.experience.iter().cloned();
+        self.options.experience = experience.map(|trials| Experience { trials }).collect();
+        self.setting = setting;
+        let found = self.search(&mut Replay::new(&answers), watcher, stop)?;
+        Ok(Found { answers, is_replay: true, ..found })
+    }
+
+    /// Searches with these measurements.
+    fn search(
+        mut self,
+        measurer: &mut dyn Measurer,
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<Found, TuneError> {
+        let mut watching = Watching { keeper: self.keeper.as_mut(), history: History::default(), watcher };
+        let tuned = tune(&self.setting.task, &self.options, measurer, &mut watching, stop)?;
+        watching.finished(&tuned);
+        let history = watching.history;
+        Ok(Found {
+            program: self.program,
+            machine: self.machine,
+            setting: self.setting,
+            tuned,
+            history,
+            answers: Vec::new(),
+            notes: Vec::new(),
+            kept: self.keeper.map(|keeper| keeper.describe()),
+            is_replay: false,
+        })
+    }
+}
+
+impl Found {
+    /// The search as a recording, for [`Search::replay`].
+    pub fn recording(&self) -> Recording {
+        Recording { setting: self.setting.clone(), answers: self.answers.clone() }
+    }
+}
+
+impl Subject<'_> {
+    fn task(&self, seed: u64, inputs: &InputFiles) -> Task {
+        Task {
+            source: self.source.to_owned(),
+            function: self.program.name.clone(),
+            sizes: self.sizes.to_vec(),
+            place: self.place.clone(),
+            seed,
+            contract: self.program.contract,
+            inputs: inputs.files.clone(),
+        }
+    }
+}
+
+/// The setting of a search without a cache.
+fn setting(task: &Task, machine: &Machine, options: &Options) -> Result<Setting, TuneError> {
+    Ok(Setting {
+        tool_version: TOOL_VERSION.to_owned(),
+        task: Task { inputs: Vec::new(), ..task.clone() },
+        inputs: digests(task).map_err(unreadable)?,
+        caches: machine.target().hardware().warm_caches().to_vec(),
+        strategy: options.strategy.name.to_owned(),
+        seed: options.seed,
+        starts: options.starts,
+        trials: options.trials,
+        time: options.time.map(|time| time.as_secs_f64()),
+        hints: Vec::new(),
+        experience: Vec::new(),
+        template: options.template.clone(),
+        proving: options.proving,
+        peaks: None,
+    })
+}
+
+fn unreadable(error: io::Error) -> TuneError {
+    TuneError::Inputs(io::Error::new(error.kind(), format!("inputs cannot be read again: {error}")))
+}
+
+/// Stores every trial in the cache and in the history, and passes it on.
+struct Watching<'a> {
+    keeper: Option<&'a mut Keeper>,
+    history: History,
+    watcher: &'a mut dyn Watcher,
+}
+
+impl Watching<'_> {
+    /// Stores the samples of the final comparison.
+    fn finished(&mut self, tuned: &Tuned) {
+        if let Some(keeper) = &mut self.keeper
+            && let Err(error) = keeper.keep_finalists(tuned)
+        {
+            self.watcher.cache_failed(error);
+        }
+    }
+}
+
+impl Watcher for Watching<'_> {
+    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
+        if let Some(keeper) = &mut self.keeper
+            && let Err(error) = keeper.keep(attempt, progress.trials)
+        {
+            self.watcher.cache_failed(error);
+        }
+        self.history.add(attempt.trial, progress);
+        self.watcher.tried(attempt, progress);
+    }
+}
