@@ -97,6 +97,14 @@ pub fn machine(name: TargetName) -> Result<Machine, GpuError> {
     }
 }
 
+/// The hardware behind a name, or typical hardware of its kind if this computer has none.
+pub fn machine_or_typical(name: TargetName) -> Machine {
+    match name {
+        TargetName::Cpu => Machine::Cpu(Cpu::host()),
+        TargetName::Gpu(api, number) => Machine::Gpu(gpu_or_typical(api, number)),
+    }
+}
+
 /// The device with this number, or a typical device of the same API if this computer has no such
 /// device. Generating text and proving need no device to be present.
 pub fn gpu_or_typical(api: GpuApi, number: usize) -> Gpu {

@@ -18,7 +18,6 @@ use tilewright_target::Machine;
 use tilewright_tuner::recording::Setting;
 use tilewright_tuner::roofline::{Limit, Roofline};
 use tilewright_tuner::search::Found;
-use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
 
 use crate::page::STYLE;
@@ -166,11 +165,9 @@ impl Page<'_> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
         let replayed = if self.found.is_replay { ", replayed from a recording" } else { "" };
-        let place = match &task.place {
-            Place::Cpu { threads, vectors } => {
-                vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
-            }
-            Place::Device { .. } => {
+        let place = match task.place.device() {
+            None => task.place.options(),
+            Some(_) => {
                 vec![("target", task.place.name().to_string()), ("takes", self.tuned.resources.clone())]
             }
         };
