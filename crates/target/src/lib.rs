@@ -7,7 +7,7 @@
 //! target.
 //!
 //! Steps, legality and lowering never ask which kind of target they work for. They ask its
-//! [`Capabilities`]. Only the places that ARCHITECTURE.md lists under "Adding a target" match on
+//! [`Capabilities`]. Only the places that ARCHITECTURE.md lists under "Add a target" match on
 //! [`Target`].
 
 mod capabilities;
