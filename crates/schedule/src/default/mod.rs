@@ -24,7 +24,7 @@ use tilewright_target::Target;
 
 use crate::draft::{Draft, StatementId};
 use crate::lower::size::Measured;
-use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+use crate::step::{LoopName, Schedule, StatementName, Step};
 use crate::steps;
 
 pub use complete::complete;
@@ -114,12 +114,6 @@ impl<'a, M> Planner<'a, M> {
         let is_legal = measured.is_ok();
         self.lowered = measured.ok().or(self.lowered.take());
         is_legal
-    }
-
-    /// Promotes a tensor without a layout of its own.
-    fn promote(&mut self, tensor: String, at: LoopName, name: String, scope: PromoteScope) -> bool {
-        let (at, layout) = (Place::Loop(at), Vec::new());
-        self.take(Step::Promote { tensor, at, name, scope, gathered: false, layout, pad: 0 })
     }
 
     /// The name of a loop, as steps use it.

@@ -15,6 +15,7 @@
 
 mod collapse;
 pub(crate) mod cpu;
+mod cuts;
 pub(crate) mod gpu;
 mod names;
 mod outline;

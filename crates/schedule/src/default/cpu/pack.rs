@@ -78,15 +78,8 @@ impl Planner<'_, Cpu> {
         }
         let staged = StatementName::first(format!("{}_packed", one_word(&buffer.name)));
         let last = staged.at(format!("l{}", layout.len() - 1));
-        let step = Step::Promote {
-            tensor: buffer.name,
-            at: place.map_or(Place::Root, |at| Place::Loop(at.clone())),
-            name: staged.tensor.clone(),
-            scope: PromoteScope::Packed,
-            gathered: false,
-            layout,
-            pad: 0,
-        };
+        let at = place.map_or(Place::Root, |at| Place::Loop(at.clone()));
+        let step = Step::promote(buffer.name, at, &staged.tensor, PromoteScope::Packed, layout);
         if !self.guarded(|planner| planner.take(step)) {
             return false;
         }

@@ -6,7 +6,7 @@ use tilewright_target::Cpu;
 use crate::analysis::Stride;
 use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, PromoteScope, StatementName, Step};
+use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
 
 impl Planner<'_, Cpu> {
     /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
@@ -78,8 +78,9 @@ impl Planner<'_, Cpu> {
     /// Keeps the results of one iteration of the loop in registers.
     pub(super) fn gather_result(&mut self, name: &StatementName, at: Option<&LoopName>) -> bool {
         let Some(at) = at else { return true };
-        let (tensor, buffer) = (name.tensor.clone(), buffer_of(name, "tile"));
-        self.guarded(|planner| planner.promote(tensor, at.clone(), buffer, PromoteScope::Registers));
+        let (at, buffer) = (Place::Loop(at.clone()), buffer_of(name, "tile"));
+        let step = Step::promote(&name.tensor, at, buffer, PromoteScope::Registers, Vec::new());
+        self.guarded(|planner| planner.take(step));
         true
     }
 }

@@ -144,10 +144,8 @@ impl Planner<'_, Gpu> {
             if let Some(layout) = self.turned(statement, &read, along) {
                 let tensor = self.draft.buffers[read.tensor.index()].buffer.name.clone();
                 let name = self.new_name(&format!("{}_turned", one_word(&tensor)));
-                let (at, scope, gathered, pad) = (Place::Root, PromoteScope::Packed, false, 0);
-                self.guarded(|planner| {
-                    planner.take(Step::Promote { tensor, at, name, scope, gathered, layout, pad })
-                });
+                let step = Step::promote(tensor, Place::Root, name, PromoteScope::Packed, layout);
+                self.guarded(|planner| planner.take(step));
             }
         }
     }

@@ -19,7 +19,7 @@ use tilewright_target::Gpu;
 
 use crate::default::{Plan, Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, PromoteScope, Schedule, StatementName, Step, Unit};
+use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 /// The number of threads in a block.
 pub(super) const THREADS: i64 = 256;
@@ -135,7 +135,8 @@ impl Planner<'_, Gpu> {
     /// Keeps the results of a statement in registers.
     pub(super) fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
         let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
-        self.promote(own.tensor.clone(), at, name, PromoteScope::Registers)
+        let at = Place::Loop(at);
+        self.take(Step::promote(&own.tensor, at, name, PromoteScope::Registers, Vec::new()))
     }
 
     pub(super) fn bind(&mut self, target: LoopName, to: Unit) -> bool {

@@ -14,7 +14,7 @@ use super::WORTH_TILES;
 use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::stmts::any_index_in;
-use crate::step::{LoopName, PromoteScope, StatementName, Step, Unit};
+use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
 /// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
 /// GPU busy is taken. Along columns, the first of which at least `USED` percent are real results is
@@ -244,8 +244,9 @@ impl Planner<'_, Gpu> {
             let tensor = self.draft.buffers[tensor.index()].buffer.name.clone();
             let name = self.new_name(&format!("{}_shared", one_word(&tensor)));
             self.guarded(|planner| {
-                let copied = planner.promote(tensor, at.clone(), name.clone(), PromoteScope::Shared)
-                    && planner.fits_shared_memory(at);
+                let place = Place::Loop(at.clone());
+                let promote = Step::promote(tensor, place, &name, PromoteScope::Shared, Vec::new());
+                let copied = planner.take(promote) && planner.fits_shared_memory(at);
                 let copy = planner.draft.find_statement(&StatementName::first(name));
                 copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))
             });
