@@ -7,6 +7,8 @@ use crate::hardware::Hardware;
 
 /// The largest number of bytes that a thread loads or stores at once.
 const ACCESS_BYTES: usize = 16;
+/// The first CUDA architecture that copies to shared memory without going through registers.
+const AMPERE: u32 = 80;
 
 /// The programming interface of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -127,6 +129,11 @@ impl Gpu {
             clock_mhz: 1000,
             lanes: 16,
         }
+    }
+
+    /// Whether threads can copy to shared memory asynchronously.
+    pub fn has_asynchronous_copies(&self) -> bool {
+        self.api == GpuApi::Cuda && self.architecture >= AMPERE
     }
 
     /// The peak number of single-precision floating-point operations per second. A multiply-add

@@ -10,9 +10,6 @@ use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
 
-/// The first CUDA architecture that copies to shared memory without going through registers.
-const AMPERE: u32 = 80;
-
 /// A C-like language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -44,11 +41,6 @@ impl Dialect {
     /// Whether the threads of a warp can pass values to each other without memory.
     pub(super) fn has_shuffles(self) -> bool {
         self == Dialect::Cuda
-    }
-
-    /// Whether threads can copy to shared memory asynchronously, on an architecture of the device.
-    pub(super) fn has_later_copies(self, architecture: u32) -> bool {
-        self == Dialect::Cuda && architecture >= AMPERE
     }
 
     /// Whether a barrier inside a condition is safe. OpenCL allows it, but PoCL 3.1 hangs or

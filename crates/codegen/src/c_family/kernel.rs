@@ -53,7 +53,7 @@ impl<'a> Unit<'a> {
         survey.stmts(&nest.body, true);
         let Survey { host_vars, host_rooms, spread, written, .. } = survey;
         let dialect = Dialect::from(gpu.api);
-        let has_later_copies = dialect.has_later_copies(gpu.architecture);
+        let has_later_copies = gpu.has_asynchronous_copies();
         let names = Identifiers::of(nest);
         Unit { nest, dialect, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
     }

@@ -47,8 +47,6 @@ const RESULTS: [&str; 2] = ["by part", "by loop"];
 const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 /// The numbers of results that a thread can store at once.
 const WIDE: [i64; 2] = [2, 4];
-/// The least compute capability, times 10, with asynchronous copies to shared memory.
-const COPIES_AHEAD: u32 = 80;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
@@ -111,7 +109,7 @@ impl Tile {
         let (spatial, reduces) = (cuts.spatial.len(), !cuts.reduced.is_empty());
         let orders = if reduces { RESULTS.len() } else { 1 };
         let shares_operands = spatial > 1 && reduces;
-        let most_stages = if gpu.architecture >= COPIES_AHEAD { STAGES.len() } else { 1 };
+        let most_stages = if gpu.has_asynchronous_copies() { STAGES.len() } else { 1 };
         Tile {
             cuts,
             order_blocks: builder.add(Knob::permutation(name("blocks"), spatial)),
