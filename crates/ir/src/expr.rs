@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 use crate::dtype::DType;
 use crate::index::IndexExpr;
 use crate::program::{ScalarId, TensorId, VarId};
@@ -10,7 +12,7 @@ use crate::program::{ScalarId, TensorId, VarId};
 /// The byte range of the source text that a piece of the program came from.
 ///
 /// Only messages use origins: two expressions that differ in nothing else are equal.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// First byte.
     pub start: u32,
@@ -40,12 +42,41 @@ impl Ord for Origin {
 
 /// One exact number: every integer type fits `Int`, every float type fits `Float`, and `bool` is 0
 /// or 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(into = "NumberText", try_from = "NumberText")]
 pub enum Number {
     /// An integer or a truth value.
     Int(i128),
     /// A float, already rounded to its type.
     Float(f64),
+}
+
+/// A number in serialised form. Most formats have neither 128-bit integers nor infinities.
+#[derive(Serialize, Deserialize)]
+enum NumberText {
+    Int(String),
+    Float(String),
+}
+
+impl From<Number> for NumberText {
+    fn from(number: Number) -> NumberText {
+        match number {
+            Number::Int(value) => NumberText::Int(value.to_string()),
+            Number::Float(value) => NumberText::Float(format!("{value:?}")),
+        }
+    }
+}
+
+impl TryFrom<NumberText> for Number {
+    type Error = String;
+
+    fn try_from(text: NumberText) -> Result<Number, String> {
+        let not_a_number = |text: &str| format!("`{text}` is not a number");
+        match &text {
+            NumberText::Int(text) => text.parse().map(Number::Int).map_err(|_| not_a_number(text)),
+            NumberText::Float(text) => text.parse().map(Number::Float).map_err(|_| not_a_number(text)),
+        }
+    }
 }
 
 impl Number {
@@ -152,7 +183,7 @@ impl Ord for Number {
 }
 
 /// A typed value expression.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Expr {
     /// The type of the value.
     pub dtype: DType,
@@ -161,7 +192,7 @@ pub struct Expr {
 }
 
 /// The kinds of value expression. Operands have the type of the result unless stated otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ExprKind {
     /// A constant.
     Literal(Number),
@@ -186,7 +217,7 @@ pub enum ExprKind {
 }
 
 /// A tensor with one subscript per dimension.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Access {
     /// The tensor.
     pub tensor: TensorId,
@@ -197,7 +228,7 @@ pub struct Access {
 }
 
 /// Operators of one operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum UnaryOp {
     Neg,
@@ -205,7 +236,7 @@ pub enum UnaryOp {
 }
 
 /// Operators of two operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum BinaryOp {
     Add,
@@ -288,7 +319,7 @@ impl BinaryOp {
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:literal,)*) => {
         /// The mathematical functions that are neither operators nor `min`, `max` and `clamp`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the names are those of the C library")]
         pub enum Builtin { $($variant,)* }
 

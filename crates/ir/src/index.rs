@@ -10,10 +10,12 @@
 //! becomes [`Atom::Overflow`], which absorbs everything; the checker turns it into a message.
 
 mod quotient;
+mod serial;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
@@ -24,7 +26,8 @@ use crate::program::{SymbolId, TensorId, VarId};
 const MOST_TERMS: usize = 256;
 
 /// A polynomial with integer coefficients over [`Atom`]s.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(into = "serial::Sum", from = "serial::Sum")]
 pub struct IndexExpr {
     terms: Vec<Term>,
     constant: i64,
@@ -40,7 +43,7 @@ pub struct Term {
 }
 
 /// A factor of a polynomial's terms.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Atom {
     /// An index variable.
     Var(VarId),
@@ -64,7 +67,7 @@ pub enum Atom {
 }
 
 /// An integer value read or computed from data.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Data {
     /// The value, of an integer type.
     pub value: Expr,

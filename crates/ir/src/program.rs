@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, Origin};
 use crate::index::IndexExpr;
@@ -15,7 +17,7 @@ use crate::index::IndexExpr;
 macro_rules! id {
     ($name:ident, $what:literal) => {
         #[doc = concat!("Points at ", $what, ".")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -33,7 +35,7 @@ id!(SymbolId, "a size or integer scalar of a program");
 id!(ScalarId, "a scalar parameter of a program");
 
 /// A checked program: what to compute, without how.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// The function's name.
     pub name: String,
@@ -59,7 +61,7 @@ pub struct Program {
 }
 
 /// A size or an integer scalar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Symbol {
     /// The name of the symbol.
     pub name: String,
@@ -73,7 +75,7 @@ pub struct Symbol {
 }
 
 /// What a symbol stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SymbolKind {
     /// The extent of a dimension.
     Size,
@@ -82,7 +84,7 @@ pub enum SymbolKind {
 }
 
 /// A scalar parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scalar {
     /// The name of the parameter.
     pub name: String,
@@ -91,7 +93,7 @@ pub struct Scalar {
 }
 
 /// A tensor of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorDecl {
     /// The name of the tensor.
     pub name: String,
@@ -104,7 +106,7 @@ pub struct TensorDecl {
 }
 
 /// Whether the caller supplies a tensor, receives it, both or neither.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The caller supplies the tensor.
     Input {
@@ -120,7 +122,7 @@ pub enum Role {
 }
 
 /// An index variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Var {
     /// The name in the program text.
     pub name: String,
@@ -131,7 +133,7 @@ pub struct Var {
 }
 
 /// The role of a variable in its statement or loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VarKind {
     /// Different values write different elements.
     Spatial,
@@ -142,7 +144,7 @@ pub enum VarKind {
 }
 
 /// Integers from `from` up to, not including, `to`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Range {
     /// The first value.
     pub from: IndexExpr,
@@ -159,7 +161,7 @@ impl Range {
 
 /// Consecutive statements that define one tensor, or an ordered loop that defines several tensors
 /// together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// The tensors that the stage defines, in the order of their first statement.
     pub tensors: Vec<TensorId>,
@@ -168,7 +170,7 @@ pub struct Stage {
 }
 
 /// A statement, or a loop around statements.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Node {
     /// One statement.
     Statement(Statement),
@@ -177,7 +179,7 @@ pub enum Node {
 }
 
 /// Runs its body for every value of its variable, in ascending order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForLoop {
     /// The variable.
     pub var: VarId,
@@ -186,7 +188,7 @@ pub struct ForLoop {
 }
 
 /// One comprehension.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     /// The tensor that the statement writes.
     pub target: TensorId,
@@ -209,7 +211,7 @@ pub struct Statement {
 }
 
 /// How a value is combined with its element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Update {
     /// The value replaces the old content.
     Assign,
@@ -224,7 +226,7 @@ pub enum Update {
 }
 
 /// Associative and commutative operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ReduceOp {
     Add,

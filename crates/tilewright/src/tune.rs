@@ -295,6 +295,17 @@ impl Program {
             let why = "this process is a worker: begin `main` with `tilewright::serve_if_worker()`";
             return Err(Error::Worker(why.to_owned()));
         }
+        let workers = Workers { launch: tune.launch()?, others: Vec::new() };
+        let mut watcher = Watching { watch, has_tried: false };
+        let found = self.search(tune)?.run(workers, &mut watcher, &tune.stop);
+        found.map(Tuned::new).map_err(|error| match error {
+            TuneError::Worker(lost) if !watcher.has_tried => lost.into(),
+            error => error.into(),
+        })
+    }
+
+    /// Prepares a search.
+    fn search(&self, tune: &Tune<'_>) -> Result<Search, Error> {
         let machine = tune.target.machine();
         let place = Place::of(tune.target.name(), &machine);
         let subject = Subject {
@@ -309,13 +320,7 @@ impl Program {
             search.keep_in(Ok(Cache::open(path)?));
         }
         search.set_peaks(tune.peaks);
-        let workers = Workers { launch: tune.launch()?, others: Vec::new() };
-        let mut watcher = Watching { watch, has_tried: false };
-        let found = search.run(workers, &mut watcher, &tune.stop);
-        found.map(Tuned::new).map_err(|error| match error {
-            TuneError::Worker(lost) if !watcher.has_tried => lost.into(),
-            error => error.into(),
-        })
+        Ok(search)
     }
 }
 

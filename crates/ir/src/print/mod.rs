@@ -1,15 +1,23 @@
-//! Prints programs, expressions and subscripts as text, in the language's own notation where it has
-//! one. [`nest()`] prints loop nests, which write their subscripts in square brackets.
+//! Prints programs, expressions and subscripts as text.
+//!
+//! [`source`] prints a program in the language, as text that parses back to the program.
+//! [`program`] prints the structure of a program for a reader, with its stages and roles.
+//! [`nest()`] prints loop nests, which write their subscripts in square brackets.
 
+mod literal;
 mod nest;
+mod source;
 
+use literal::Style;
 pub use nest::nest;
 pub(crate) use nest::{combine, condition, store};
+pub use source::source;
 
 use std::fmt::Write;
 
-use crate::expr::{Access, BinaryOp, Expr, ExprKind, Number, UnaryOp};
-use crate::index::{Atom, IndexExpr, Term};
+use crate::dtype::DType;
+use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
+use crate::index::{Atom, Data, IndexExpr, Term};
 use crate::program::{
     Node, Program, Range, Role, ScalarId, Statement, SymbolId, TensorId, Update, VarId, VarKind,
 };
@@ -27,6 +35,19 @@ pub trait Names {
     /// The brackets around the subscripts of an element.
     fn brackets(&self) -> [char; 2] {
         ['(', ')']
+    }
+    /// Returns true if the text shows the type of every value, so that it parses back to the same
+    /// expression. Otherwise the text leaves out conversions that a reader does not need.
+    fn is_exact(&self) -> bool {
+        false
+    }
+    /// Returns true if the tensor holds 16-bit floats. Only exact text depends on it.
+    fn is_narrow(&self, _: TensorId) -> bool {
+        false
+    }
+    /// The name that stands for a value read from data, if it has one.
+    fn data(&self, _: &Data) -> Option<&str> {
+        None
     }
 }
 
@@ -137,9 +158,27 @@ fn atom(atom: &Atom, names: &dyn Names) -> String {
         Atom::Mod(pair) => infix(pair, " % ", names),
         Atom::Min(pair) => format!("min({}, {})", index(&pair.0, names), index(&pair.1, names)),
         Atom::Max(pair) => format!("max({}, {})", index(&pair.0, names), index(&pair.1, names)),
-        Atom::Data(data) => expr_at(&data.value, names, Tightness::Or),
+        Atom::Data(data) => match names.data(data) {
+            Some(name) => name.to_owned(),
+            None => data_value(&data.value, names),
+        },
         Atom::Overflow => "<too large>".to_owned(),
     }
+}
+
+/// A value read from data, inside a subscript. Arithmetic inside a subscript is exact, and
+/// arithmetic on data wraps. A conversion keeps the two apart.
+fn data_value(value: &Expr, names: &dyn Names) -> String {
+    let wraps = match &value.kind {
+        ExprKind::Unary(op, _) => *op == UnaryOp::Neg,
+        ExprKind::Binary(op, _) => !op.is_comparison() && !op.is_logical(),
+        ExprKind::Call(builtin, _) => *builtin == Builtin::Abs,
+        _ => false,
+    };
+    if wraps && names.is_exact() {
+        return format!("{}({})", value.dtype, expr(value, names));
+    }
+    expr_at(value, names, Tightness::Unary)
 }
 
 fn infix(pair: &(IndexExpr, IndexExpr), operator: &str, names: &dyn Names) -> String {
@@ -171,73 +210,138 @@ pub fn expr(value: &Expr, names: &dyn Names) -> String {
 }
 
 fn expr_at(value: &Expr, names: &dyn Names, at_least: Tightness) -> String {
-    let (text, tightness) = match &value.kind {
-        ExprKind::Literal(number) => return literal(*number, value, at_least),
-        ExprKind::Index(inner) => {
-            let text =
-                index_at(inner, names, if value.dtype.is_float() { Tightness::Ternary } else { at_least });
-            let text = if value.dtype.is_float() { format!("{}({text})", value.dtype) } else { text };
-            return text;
-        }
-        ExprKind::Scalar(scalar) => (names.scalar(*scalar).to_owned(), Tightness::Leaf),
-        ExprKind::Load(load) => (access(load, names), Tightness::Leaf),
-        ExprKind::Unary(op, operand) => {
-            let sign = if *op == UnaryOp::Neg { "-" } else { "!" };
-            (format!("{sign}{}", expr_at(operand, names, Tightness::Unary)), Tightness::Unary)
-        }
-        ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => {
-            (call(op.symbol(), operands.as_slice(), names), Tightness::Leaf)
-        }
-        ExprKind::Binary(op, operands) => binary(*op, operands, names),
-        ExprKind::Select(operands) => {
-            let [condition, then, otherwise] = operands.as_ref();
-            let condition = expr_at(condition, names, Tightness::Or);
-            let then = expr_at(then, names, Tightness::Or);
-            (
-                format!("{condition} ? {then} : {}", expr_at(otherwise, names, Tightness::Ternary)),
-                Tightness::Ternary,
-            )
-        }
-        ExprKind::Call(builtin, arguments) => (call(builtin.name(), arguments, names), Tightness::Leaf),
-        ExprKind::Cast(operand) => (format!("{}({})", value.dtype, expr(operand, names)), Tightness::Leaf),
-    };
-    parenthesised(text, tightness, at_least)
+    Context { names, wanted: None, is_narrow: false }.expr(value, at_least)
 }
 
-fn binary(op: BinaryOp, operands: &[Expr; 2], names: &dyn Names) -> (String, Tightness) {
-    let tightness = match op {
-        BinaryOp::Or => Tightness::Or,
-        BinaryOp::And => Tightness::And,
-        BinaryOp::Add | BinaryOp::Sub => Tightness::Sum,
-        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Tightness::Product,
-        _ => Tightness::Compare,
-    };
-    let tighter = match tightness {
-        Tightness::Or => Tightness::And,
-        Tightness::And => Tightness::Compare,
-        Tightness::Sum => Tightness::Product,
-        Tightness::Product => Tightness::Unary,
-        _ => Tightness::Sum,
-    };
-    let left_least = if tightness == Tightness::Compare { Tightness::Sum } else { tightness };
-    let left = expr_at(&operands[0], names, left_least);
-    let right = expr_at(&operands[1], names, tighter);
-    (format!("{left} {} {right}", op.symbol()), tightness)
+/// The surroundings of an expression.
+#[derive(Clone, Copy)]
+struct Context<'n> {
+    names: &'n dyn Names,
+    /// The type that a literal without a type takes here, where one is known.
+    wanted: Option<DType>,
+    /// Whether the value is stored as a 16-bit float. It is computed in float32, but a text whose
+    /// type is float32 would not fit. So the text leaves out the conversions to float32.
+    is_narrow: bool,
 }
 
-fn call(name: &str, arguments: &[Expr], names: &dyn Names) -> String {
-    let arguments: Vec<String> = arguments.iter().map(|argument| expr(argument, names)).collect();
-    format!("{name}({})", arguments.join(", "))
+impl Context<'_> {
+    fn expr(self, value: &Expr, at_least: Tightness) -> String {
+        let names = self.names;
+        let (text, tightness) = match &value.kind {
+            ExprKind::Literal(number) => {
+                let style = match names.is_exact() {
+                    false => Style::Short,
+                    true if self.wanted == Some(value.dtype) => Style::Exact,
+                    true => Style::Typed,
+                };
+                return literal::literal(*number, value.dtype, style, at_least);
+            }
+            ExprKind::Index(inner) => return self.index_value(inner, value.dtype, at_least),
+            ExprKind::Scalar(scalar) => (names.scalar(*scalar).to_owned(), Tightness::Leaf),
+            ExprKind::Load(load) => (access(load, names), Tightness::Leaf),
+            ExprKind::Unary(op, operand) => {
+                let sign = if *op == UnaryOp::Neg { "-" } else { "!" };
+                (format!("{sign}{}", self.expr(operand, Tightness::Unary)), Tightness::Unary)
+            }
+            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => {
+                (self.beside(operands.as_slice()).call(op.symbol(), operands.as_slice()), Tightness::Leaf)
+            }
+            ExprKind::Binary(op, operands) => self.beside(operands.as_slice()).binary(*op, operands),
+            ExprKind::Select(operands) => {
+                let [condition, then, otherwise] = operands.as_ref();
+                let condition = self.inside().expr(condition, Tightness::Or);
+                let branches = self.beside(&operands[1..]);
+                let then = branches.expr(then, Tightness::Or);
+                let otherwise = branches.expr(otherwise, Tightness::Ternary);
+                (format!("{condition} ? {then} : {otherwise}"), Tightness::Ternary)
+            }
+            ExprKind::Call(builtin, arguments) => {
+                (self.beside(arguments).call(builtin.name(), arguments), Tightness::Leaf)
+            }
+            ExprKind::Cast(operand) if self.is_narrow && value.dtype == DType::Float32 => {
+                return self.without_type().expr(operand, at_least);
+            }
+            ExprKind::Cast(operand) => {
+                let operand = self.inside().expr(operand, Tightness::Ternary);
+                (format!("{}({operand})", value.dtype), Tightness::Leaf)
+            }
+        };
+        parenthesised(text, tightness, at_least)
+    }
+
+    fn without_type(self) -> Self {
+        Context { wanted: None, ..self }
+    }
+
+    /// The context of an operand whose type does not matter here.
+    fn inside(self) -> Self {
+        Context { wanted: None, is_narrow: false, ..self }
+    }
+
+    /// The context of operands that share one type. A literal takes the type of an operand whose
+    /// own text shows its type.
+    fn beside(self, operands: &[Expr]) -> Self {
+        let shared = operands.first().map(|operand| operand.dtype);
+        let is_shown = operands.iter().any(shows_type);
+        let wanted = shared.filter(|own| is_shown || self.wanted == Some(*own));
+        Context { wanted, is_narrow: self.is_narrow && shared == Some(DType::Float32), ..self }
+    }
+
+    /// An index as a value of this type.
+    fn index_value(self, inner: &IndexExpr, dtype: DType, at_least: Tightness) -> String {
+        let is_plain = if self.names.is_exact() { self.is_narrow } else { !dtype.is_float() };
+        match is_plain {
+            true => index_at(inner, self.names, at_least),
+            false => format!("{dtype}({})", index(inner, self.names)),
+        }
+    }
+
+    fn binary(self, op: BinaryOp, operands: &[Expr; 2]) -> (String, Tightness) {
+        let tightness = match op {
+            BinaryOp::Or => Tightness::Or,
+            BinaryOp::And => Tightness::And,
+            BinaryOp::Add | BinaryOp::Sub => Tightness::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Tightness::Product,
+            _ => Tightness::Compare,
+        };
+        let tighter = match tightness {
+            Tightness::Or => Tightness::And,
+            Tightness::And => Tightness::Compare,
+            Tightness::Sum => Tightness::Product,
+            Tightness::Product => Tightness::Unary,
+            _ => Tightness::Sum,
+        };
+        let left_least = if tightness == Tightness::Compare { Tightness::Sum } else { tightness };
+        let left = self.operand(op, &operands[0], left_least);
+        let right = self.operand(op, &operands[1], tighter);
+        (format!("{left} {} {right}", op.symbol()), tightness)
+    }
+
+    /// An operand. A comparison of two indices is exact, and needs no types.
+    fn operand(self, op: BinaryOp, operand: &Expr, at_least: Tightness) -> String {
+        match &operand.kind {
+            ExprKind::Index(inner) if op.is_comparison() && operand.dtype == DType::Int64 => {
+                index_at(inner, self.names, at_least)
+            }
+            _ => self.expr(operand, at_least),
+        }
+    }
+
+    fn call(self, name: &str, arguments: &[Expr]) -> String {
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| self.expr(argument, Tightness::Ternary)).collect();
+        format!("{name}({})", arguments.join(", "))
+    }
 }
 
-fn literal(number: Number, value: &Expr, at_least: Tightness) -> String {
-    let text = match number {
-        Number::Int(value_bits) if value.dtype == crate::DType::Bool => (value_bits != 0).to_string(),
-        Number::Int(integer) => integer.to_string(),
-        Number::Float(float) if value.dtype == crate::DType::Float64 => format!("{float:?}"),
-        Number::Float(float) => format!("{:?}", float as f32),
-    };
-    if text.starts_with('-') { parenthesised(text, Tightness::Unary, at_least) } else { text }
+/// Returns true if the exact text of an expression determines its type, whatever stands around it.
+fn shows_type(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Literal(_) => value.dtype == DType::Bool,
+        ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) | ExprKind::Cast(_) => true,
+        ExprKind::Select(operands) => operands[1..].iter().any(shows_type),
+        _ => value.dtype == DType::Bool || value.operands().iter().any(shows_type),
+    }
 }
 
 /// A tensor's type and shape as text: `float32(M, K)`.
@@ -249,12 +353,15 @@ pub fn tensor_type(program: &Program, id: TensorId) -> String {
 
 /// A statement as text, without its ranges.
 pub fn statement(statement: &Statement, names: &dyn Names) -> String {
+    let wanted = Some(statement.value.dtype);
+    let is_narrow = names.is_narrow(statement.target);
     let operator = match statement.update {
         Update::Assign => "=".to_owned(),
         Update::Reduce { op, reset } => format!("{}{}", op.symbol(), if reset { "!" } else { "" }),
     };
     let target = element(statement.target, &statement.indices, names);
-    format!("{target} {operator} {}", expr(&statement.value, names))
+    let value = Context { names, wanted, is_narrow }.expr(&statement.value, Tightness::Ternary);
+    format!("{target} {operator} {value}")
 }
 
 /// The whole program as text.

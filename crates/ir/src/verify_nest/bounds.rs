@@ -87,10 +87,11 @@ impl<'a> Path<'a> {
         low.zip(high).is_some_and(|(low, high)| low >= 0 && high < extent)
     }
 
-    /// Returns true when the surrounding choices leave a single iteration of the loop at a depth.
+    /// Returns true when the surrounding choices leave at most one iteration of the loop at a
+    /// depth. They leave none where a remainder is empty.
     pub(super) fn leaves_one(&self, depth: usize) -> bool {
-        let narrowed = self.ranges[depth].and_then(|range| self.narrowed(self.loops[depth].var, range, &[]));
-        narrowed.is_some_and(|(low, high)| low == high)
+        let Some(range) = self.ranges[depth] else { return false };
+        self.narrowed(self.loops[depth].var, range, &[]).is_none_or(|(low, high)| low == high)
     }
 
     /// The range without the values that some condition excludes; `None` if no value is left.
@@ -108,12 +109,14 @@ impl<'a> Path<'a> {
             }
             let most = upper_bound(&rest, &Ranges { path: self, point });
             let Some(most) = most.and_then(|most| most.as_constant()) else { continue };
+            let (Some(least), Some(divisor)) = (most.checked_neg(), coefficient.checked_abs()) else {
+                continue;
+            };
             // The condition is coefficient * var + rest >= 0, and `most` is an upper bound of rest.
             if coefficient < 0 {
-                high = high.min(most.div_euclid(coefficient.checked_neg()?));
+                high = high.min(most.div_euclid(divisor));
             } else {
-                low =
-                    low.max(most.checked_neg()?.div_euclid(coefficient) + i64::from(most % coefficient != 0));
+                low = low.max(least.div_euclid(divisor) + i64::from(most % divisor != 0));
             }
         }
         (low <= high).then_some((low, high))

@@ -289,6 +289,8 @@ fn threads_write_different_elements() {
     // leaves two writers.
     let up_to = |last: i64| when(vec![c(last).sub(&v(I))], vec![set(A, c(0))], vec![]);
     accepted(&threads(8, vec![up_to(0)]));
+    // Conditions that exclude each other leave no writer.
+    accepted(&threads(8, vec![when(vec![v(I).offset(-5)], vec![up_to(3)], vec![])]));
     refused(&threads(8, vec![up_to(1)]), wanted);
     let own = each(Parallel, I, c(8), vec![allocate(S, vec![set(S, c(0))])]);
     accepted(&bare(vec![allocate(R, vec![]), own]));

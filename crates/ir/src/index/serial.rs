@@ -1,0 +1,46 @@
+//! Index expressions in serialised form: a list of products.
+//!
+//! Reading goes through the constructors, so that an expression is in normal form whatever the
+//! input.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Atom, IndexExpr};
+
+/// A sum of products.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Sum {
+    constant: i64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    products: Vec<(i64, Vec<Atom>)>,
+}
+
+impl From<IndexExpr> for Sum {
+    fn from(expr: IndexExpr) -> Sum {
+        let products = expr.terms.into_iter().map(|term| (term.coefficient, term.factors.into_vec()));
+        Sum { constant: expr.constant, products: products.collect() }
+    }
+}
+
+impl From<Sum> for IndexExpr {
+    fn from(sum: Sum) -> IndexExpr {
+        let constant = IndexExpr::constant(sum.constant);
+        sum.products.iter().fold(constant, |sum, (coefficient, factors)| {
+            let coefficient = IndexExpr::constant(*coefficient);
+            sum.add(&factors.iter().fold(coefficient, |product, factor| product.mul(&normal(factor))))
+        })
+    }
+}
+
+/// The atom as an expression in normal form.
+fn normal(atom: &Atom) -> IndexExpr {
+    match atom {
+        Atom::FloorDiv(pair) => pair.0.floor_div(&pair.1),
+        Atom::Mod(pair) => pair.0.modulo(&pair.1),
+        Atom::Min(pair) => pair.0.minimum(&pair.1),
+        Atom::Max(pair) => pair.0.maximum(&pair.1),
+        Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) | Atom::Overflow => {
+            IndexExpr::atom(atom.clone())
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Prints numbers as the language writes them.
+
+use super::{Tightness, parenthesised};
+use crate::dtype::DType;
+use crate::expr::Number;
+
+/// How much of a literal its text shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Only the number, for a reader.
+    Short,
+    /// Text that parses to the same literal where its surroundings give it the type.
+    Exact,
+    /// Text that also shows the type, by a suffix or a conversion.
+    Typed,
+}
+
+/// A literal as text.
+pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tightness) -> String {
+    let text = plain(number, dtype);
+    // A minus before a float is an operator, but a conversion applies to the whole number.
+    let is_whole = dtype.is_float() && number.as_f64().fract() == 0.0;
+    if style != Style::Short && is_whole && text.starts_with('-') {
+        return format!("{dtype}({number:.0})", number = number.as_f64());
+    }
+    let suffix = if style == Style::Typed { suffix(dtype) } else { Some("") };
+    match suffix {
+        Some(suffix) if text.starts_with('-') => {
+            parenthesised(format!("{text}{suffix}"), Tightness::Unary, at_least)
+        }
+        Some(suffix) if suffix.is_empty() || number.as_f64().is_finite() => format!("{text}{suffix}"),
+        _ => format!("{dtype}({text})"),
+    }
+}
+
+/// The digits of a number.
+fn plain(number: Number, dtype: DType) -> String {
+    match number {
+        Number::Int(truth) if dtype == DType::Bool => (truth != 0).to_string(),
+        Number::Int(integer) => integer.to_string(),
+        Number::Float(float) if float.is_nan() => "nan".to_owned(),
+        Number::Float(float) if dtype == DType::Float64 => format!("{float:?}"),
+        Number::Float(float) => format!("{:?}", float as f32),
+    }
+}
+
+/// The suffix that gives a literal its type, if there is one.
+fn suffix(dtype: DType) -> Option<&'static str> {
+    match dtype {
+        DType::Bool => Some(""),
+        DType::UInt32 => Some("u"),
+        DType::Int64 => Some("l"),
+        DType::UInt64 => Some("ul"),
+        DType::Float32 => Some("f"),
+        _ => None,
+    }
+}
