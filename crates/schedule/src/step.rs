@@ -161,7 +161,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// A promotion that gathers nothing and needs no padding. An empty layout is that of the tensor.
+    /// A promotion that gathers nothing and has no padding. An empty layout is the tensor's own.
     pub fn promote(
         tensor: impl Into<String>,
         at: Place,

@@ -3,8 +3,8 @@
 //!
 //! A [`Cpu`] is either written down by hand, for another machine, or detected on this machine by
 //! [`Cpu::host`]. A [`Machine`] owns its description; a [`Target`] borrows it. Each kind of target
-//! has its own file, which implements [`Hardware`]. A [`TargetName`] is the name that users give to a
-//! target.
+//! has its own file, which implements [`Hardware`]. A [`TargetName`] is the name that users give to
+//! a target.
 //!
 //! Steps, legality and lowering never ask which kind of target they work for. They ask its
 //! [`Capabilities`]. Only the places that ARCHITECTURE.md lists under "Add a target" match on

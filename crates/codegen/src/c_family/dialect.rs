@@ -1,8 +1,8 @@
 //! The dialects of C: the spellings of types, indices, barriers and hints in CUDA C++ and OpenCL C,
 //! and what else differs between the two languages.
 //!
-//! A dialect is a language, and a [`GpuApi`] is an interface to a driver. Each API takes the text of
-//! one dialect.
+//! A dialect is a language, and a [`GpuApi`] is an interface to a driver. Each API takes the text
+//! of one dialect.
 
 use tilewright_ir::nest::{Axis, Sync};
 use tilewright_ir::{BinaryOp, DType};
@@ -81,8 +81,8 @@ impl Dialect {
         }
     }
 
-    /// The type of an element in memory. A 16-bit float is stored as its bits, and a truth value as a
-    /// byte.
+    /// The type of an element in memory. A 16-bit float is stored as its bits, and a truth value as
+    /// a byte.
     pub(super) fn memory_type(self, dtype: DType) -> &'static str {
         match dtype {
             DType::Bool | DType::UInt8 => "unsigned char",
@@ -127,8 +127,8 @@ impl Dialect {
         format!("{element}{lanes}")
     }
 
-    /// The unsigned type in which sums of a type wrap: 64 bits for 64-bit types, and 32 bits for all
-    /// others.
+    /// The unsigned type in which sums of a type wrap: 64 bits for 64-bit types, and 32 bits for
+    /// all others.
     pub(super) fn wrapping_type(self, dtype: DType) -> &'static str {
         match dtype.bits() {
             64 => self.value_type(DType::UInt64),
@@ -191,8 +191,8 @@ impl Dialect {
         CExpr::binary(BinaryOp::Equal, &self.thread_index(axis), &CExpr::atom("0"))
     }
 
-    /// The statement with which the threads of a block wait. OpenCL has no asynchronous stores, so it
-    /// needs no statement for `Commit` and `Wait`.
+    /// The statement with which the threads of a block wait. OpenCL has no asynchronous stores, so
+    /// it needs no statement for `Commit` and `Wait`.
     pub(super) fn sync(self, sync: Sync) -> Option<String> {
         match (self, sync) {
             (Dialect::Cuda, Sync::Barrier) => Some("__syncthreads();".to_owned()),

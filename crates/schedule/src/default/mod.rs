@@ -5,9 +5,9 @@
 //! FlexTensor, it uses the stride in memory between neighbouring iterations of every loop.
 //!
 //! [`mod@inlining`] inlines pointwise stages that are cheap to repeat. The rest depends on the kind
-//! of target: [`mod@cpu`] places, tiles and vectorises statements, and [`mod@gpu`] distributes every
-//! statement over blocks and threads. `planner` is the only function that tells targets apart.
-//! [`complete()`] fills in what a schedule leaves open.
+//! of target: [`mod@cpu`] places, tiles and vectorises statements, and [`mod@gpu`] distributes
+//! every statement over blocks and threads. `planner` is the only function that tells targets
+//! apart. [`complete()`] adds the steps that a schedule leaves open.
 //!
 //! Every step is tried on the draft before it is added to the schedule, so the result is always
 //! legal. Steps that cannot be applied are left out, down to the unchanged loops of the program's

@@ -11,9 +11,9 @@
 //! 5. [`mod@expand`] writes out unrolled loops whose iterations differ in a condition.
 //! 6. [`mod@tidy`] resolves expressions that the ranges of loops decide, and drops statements that
 //!    never run.
-//! 7. For blocks of threads, [`mod@kernels`] puts scratch memory into shared memory or, with [`mod@private`],
-//!    into registers, and checks limits. [`mod@pipeline`] lets copies run ahead, and
-//!    [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
+//! 7. For blocks of threads, [`mod@kernels`] puts scratch memory into shared memory or, with
+//!    [`mod@private`], into registers, and checks limits. [`mod@pipeline`] lets copies run ahead,
+//!    and [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
 //!    splits thread loops around statements that need all threads of a block.
 //!
 //! The [`Capabilities`] of the target decide which passes run.
