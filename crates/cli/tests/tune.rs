@@ -14,22 +14,22 @@ use tilewright::cache::outcome::Outcome;
 use tilewright::target::Cpu;
 use tilewright::tuner::bench::Plan;
 use tilewright::tuner::measure::{Measurer, Supervised};
-use tilewright::tuner::task::{Place, Task};
+use tilewright::tuner::task::{Place, RecordedTask, Task};
 use tilewright::tuner::tune::Stop;
 use tilewright::tuner::worker::{Launch, Lost};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
 
 fn task() -> Task {
-    Task {
+    let task = RecordedTask {
         source: PRODUCT.to_owned(),
         function: "mm".to_owned(),
         sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
         contract: true,
-        inputs: Vec::new(),
-    }
+    };
+    task.task().unwrap()
 }
 
 fn started(launch: Launch, task: Task) -> Result<Supervised, Lost> {
@@ -159,7 +159,8 @@ fn what_cannot_be_started_or_opened_is_said() {
     let missing =
         Launch { program: "/nonexistent/worker".into(), arguments: Vec::new(), variables: Vec::new() };
     assert!(matches!(started(missing, task()), Err(Lost::Start(_))));
-    let open = Task { sizes: Vec::new(), ..task() };
+    let mut open = task();
+    open.program = (**open.program.general.as_ref().unwrap()).clone();
     let launch =
         Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()], variables: Vec::new() };
     assert!(matches!(started(launch, open), Err(Lost::Refused(_))));

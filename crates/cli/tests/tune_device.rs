@@ -17,7 +17,7 @@ use tilewright::runtime::gpu::DeviceInfo;
 use tilewright::target::{Gpu, GpuApi};
 use tilewright::tuner::bench::Plan;
 use tilewright::tuner::measure::{Measurer, Supervised};
-use tilewright::tuner::task::{Place, Task};
+use tilewright::tuner::task::{Place, RecordedTask, Task};
 use tilewright::tuner::worker::{Launch, Lost};
 
 /// The first OpenCL device, if there is one.
@@ -101,15 +101,15 @@ fn what_was_tuned_is_listed_shown_and_moved() {
 }
 
 fn task(place: Place) -> Task {
-    Task {
+    let task = RecordedTask {
         source: PRODUCT.to_owned(),
         function: "mm".to_owned(),
         sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place,
         seed: 3,
         contract: true,
-        inputs: Vec::new(),
-    }
+    };
+    task.task().unwrap()
 }
 
 fn started(place: Place) -> Result<Supervised, Lost> {

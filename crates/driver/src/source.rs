@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tilewright_ir::verify::InvalidProgram;
-use tilewright_ir::{Program, verify};
+use tilewright_ir::{Program, well_formed};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::{Bindings, Checked, Diagnostic, Parsed, check, name_collisions, parse};
 
@@ -92,7 +92,7 @@ pub fn general_program(parsed: &Parsed, function: &str, sizes: &Bindings, contra
     }
     let Checked { program, diagnostics, .. } = check(&parsed.ast, function, sizes);
     let program = program.ok_or(ProgramError::Mistakes).and_then(|program| {
-        verify(&program)?;
+        well_formed(&program)?;
         Ok(if contract { program } else { program.without_contraction() })
     });
     CheckedFunction { program, diagnostics }

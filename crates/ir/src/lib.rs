@@ -7,9 +7,13 @@
 //!
 //! Invariants:
 //! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its
-//!   own table;
+//!   own table; its accesses are in bounds or are checked when it runs, and its elements are written
+//!   once and defined before they are read;
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
+//!
+//! A [`Draft`](draft::Draft) is a program before its checks. [`mod@check`] decides what it means,
+//! whoever made it.
 //!
 //! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores.
 //!
@@ -18,6 +22,9 @@
 //! [`nest`] for loops.
 
 pub mod arithmetic;
+pub mod builder;
+pub mod check;
+pub mod draft;
 pub mod dtype;
 pub mod expr;
 pub mod index;
@@ -30,6 +37,7 @@ pub mod tensor;
 pub mod verify;
 pub mod verify_nest;
 
+pub use builder::ProgramBuilder;
 pub use dtype::DType;
 pub use expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};
 pub use index::{Atom, Data, IndexExpr, Term};
@@ -39,5 +47,5 @@ pub use program::{
     SymbolKind, TensorDecl, TensorId, Update, Var, VarId, VarKind,
 };
 pub use tensor::Tensor;
-pub use verify::verify;
+pub use verify::{verify, well_formed};
 pub use verify_nest::{VerifiedNest, verify_nest};

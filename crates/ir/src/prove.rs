@@ -40,6 +40,28 @@ pub fn nonnegative_within(
     (0..=MOST_FACTS.min(facts.len())).any(|more| search.shown(goal, more))
 }
 
+/// The larger of two expressions, without a `max` where one is provably the larger.
+pub fn larger(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
+    if nonnegative(&left.sub(right), &[], known) {
+        left.clone()
+    } else if nonnegative(&right.sub(left), &[], known) {
+        right.clone()
+    } else {
+        left.maximum(right)
+    }
+}
+
+/// The smaller of two expressions, without a `min` where one is provably the smaller.
+pub fn smaller(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
+    if nonnegative(&left.sub(right), &[], known) {
+        right.clone()
+    } else if nonnegative(&right.sub(left), &[], known) {
+        left.clone()
+    } else {
+        left.minimum(right)
+    }
+}
+
 struct Search<'a> {
     facts: &'a [IndexExpr],
     known: &'a dyn Knowledge,

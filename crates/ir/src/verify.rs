@@ -1,23 +1,38 @@
-//! Checks the invariants of a [`Program`].
+//! Checks the invariants of a [`Program`]: first its form, then what it means.
 //!
-//! - Every id points into its table.
+//! The form, which [`well_formed`] checks:
+//!
+//! - Every id points into its table. A variable belongs to one statement or to one loop.
+//! - A known size or scalar is not below its least value, and no statement writes an input.
 //! - An access has one subscript per dimension; shapes and ranges contain only symbols and numbers.
 //! - Operands have the types that their operator requires, and a statement's value has its target's
 //!   compute type.
 //! - No [`Atom::Extent`] and no [`Atom::Overflow`] is left.
 //! - A statement mentions only its own variables and those of the loops around it.
 //!
-//! A program that fails here is a bug in the code that built it, never the user's mistake. The
+//! The meaning, which [`mod@crate::check`] checks on the program's draft: accesses are in bounds,
+//! elements are written once and defined before they are read. The roles of tensors, the kinds of
+//! variables, the stages and the fillers are those that follow from the draft. The general program,
+//! at the known sizes, is the program.
+//!
+//! `syntax` and [`crate::builder`] only make programs that pass, so a program of theirs that fails
+//! is a bug. A program from elsewhere, such as a file, is checked here before anything runs it. The
 //! checks of expressions are written against the `Tables` trait, so that loop nests satisfy the
 //! same rules; [`crate::verify_nest()`] adds the rules for loop nests.
 
+use std::collections::HashSet;
+
 use thiserror::Error;
 
+use crate::check::{Supply, check, describe};
+use crate::draft::{Draft, assemble};
 use crate::dtype::DType;
-use crate::expr::{Access, BinaryOp, Expr, ExprKind};
+use crate::expr::{Access, BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::print::{self, Names};
-use crate::program::{Program, Range, Scalar, ScalarId, Statement, SymbolId, TensorId, VarId};
+use crate::program::{
+    Node, Program, Range, Role, Scalar, ScalarId, Statement, SymbolId, SymbolKind, TensorId, VarId,
+};
 
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,10 +44,59 @@ pub struct InvalidProgram {
     pub what: String,
 }
 
-/// Checks every invariant of a program.
+/// Checks every invariant of a program, which takes as long as it took to check the program first.
 pub fn verify(program: &Program) -> Result<(), InvalidProgram> {
+    well_formed(program)?;
+    meaning(program).map_err(|what| InvalidProgram { program: program.name.clone(), what })
+}
+
+/// Checks the form of a program, and of its general program. This is cheap, and suffices for a
+/// program that was checked when it was made.
+pub fn well_formed(program: &Program) -> Result<(), InvalidProgram> {
     let check = Check { program };
-    check.run().map_err(|what| InvalidProgram { program: program.name.clone(), what })
+    check.run().map_err(|what| InvalidProgram { program: program.name.clone(), what })?;
+    program.general.as_deref().map_or(Ok(()), well_formed)
+}
+
+/// Checks the program's draft, and that the program is what follows from the draft.
+fn meaning(program: &Program) -> Verdict {
+    let draft = Draft::of(program);
+    let report = check(&draft);
+    if let Some(error) = report.findings.iter().find(|finding| finding.is_error()) {
+        return Err(describe(error, &draft));
+    }
+    let wanted = assemble(draft, &report.supplies).ok_or("a draft with a gap")?;
+    for (own, wanted) in program.tensors.iter().zip(&wanted.tensors) {
+        hold(own.role == wanted.role, || {
+            format!("`{}` has the role {:?}, and needs the role {:?}", own.name, own.role, wanted.role)
+        })?;
+    }
+    for (own, wanted) in program.vars.iter().zip(&wanted.vars) {
+        hold(own.kind == wanted.kind, || {
+            format!("`{}` is of the kind {:?}, and must be {:?}", own.name, own.kind, wanted.kind)
+        })?;
+    }
+    hold(program.vars == wanted.vars && program.stages == wanted.stages, || {
+        "stages, fillers or variables that do not follow from its statements".to_owned()
+    })?;
+    program.general.as_deref().map_or(Ok(()), |general| is_general(general, program, &report.supplies))
+}
+
+/// Checks that the general program, at the sizes of the program, is the program.
+fn is_general(general: &Program, program: &Program, supplies: &[Supply]) -> Verdict {
+    let mut draft = Draft::of(general);
+    let has_symbols = draft.symbols.len() == program.symbols.len();
+    draft.symbols.clone_from(&program.symbols);
+    let at_sizes = || {
+        draft.specialize();
+        assemble(draft, supplies)
+    };
+    let is_same = |own: Program| {
+        own.tensors == program.tensors && own.vars == program.vars && own.stages == program.stages
+    };
+    hold(has_symbols && at_sizes().is_some_and(is_same), || {
+        "a general program that is another program at these sizes".to_owned()
+    })
 }
 
 struct Check<'a> {
@@ -49,6 +113,8 @@ pub(crate) fn hold(condition: bool, what: impl FnOnce() -> String) -> Verdict {
 
 impl Check<'_> {
     fn run(&self) -> Verdict {
+        self.symbols()?;
+        self.ownership()?;
         for tensor in &self.program.tensors {
             for extent in &tensor.shape {
                 self.at(&[]).index(extent)?;
@@ -68,6 +134,44 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn symbols(&self) -> Verdict {
+        for symbol in &self.program.symbols {
+            let fits = symbol.value.zip(symbol.least).is_none_or(|(value, least)| value >= least);
+            hold(fits, || format!("the value of {} is below its least value", symbol.name))?;
+            let exists = match symbol.kind {
+                SymbolKind::Size => symbol.least.is_some_and(|least| least >= 1),
+                SymbolKind::Scalar(scalar) => scalar.index() < self.program.scalars.len(),
+            };
+            hold(exists, || format!("a size that may be 0, or no scalar, behind {}", symbol.name))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that every variable of a statement or loop exists, and belongs to it alone.
+    fn ownership(&self) -> Verdict {
+        let mut owned = HashSet::new();
+        self.program.stages.iter().try_for_each(|stage| self.owns(&stage.body, &mut owned))
+    }
+
+    fn owns(&self, nodes: &[Node], owned: &mut HashSet<VarId>) -> Verdict {
+        for node in nodes {
+            let vars = match node {
+                Node::Statement(statement) => statement.vars.as_slice(),
+                Node::For(inner) => std::slice::from_ref(&inner.var),
+            };
+            for var in vars {
+                let exists = var.index() < self.program.vars.len();
+                hold(exists && owned.insert(*var), || {
+                    format!("variable {} does not exist, or belongs to two statements or loops", var.0)
+                })?;
+            }
+            if let Node::For(inner) = node {
+                self.owns(&inner.body, owned)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The view of the program from a statement with these variables in scope.
     fn at<'b>(&'b self, vars: &'b [VarId]) -> InProgram<'b> {
         InProgram { program: self.program, vars }
@@ -80,6 +184,7 @@ impl Check<'_> {
         })?;
         let target = self.program.tensor(statement.target);
         let text = || print::statement(statement, self.program);
+        hold(!matches!(target.role, Role::Input { .. }), || format!("an input is written in {}", text()))?;
         hold(statement.indices.len() == target.shape.len(), || format!("rank of the target in {}", text()))?;
         for index in &statement.indices {
             self.at(&vars).index(index)?;
@@ -195,9 +300,14 @@ pub(crate) trait Tables {
                 hold(scalar.dtype == expr.dtype, || format!("type of scalar {}", scalar.name))?;
             }
             ExprKind::Load(access) => self.load(access, expr.dtype)?,
-            ExprKind::Unary(_, operand) => of(operand, expr.dtype)?,
+            ExprKind::Unary(op, operand) => {
+                hold(*op != UnaryOp::Not || expr.dtype == DType::Bool, || "type of a negation".to_owned())?;
+                of(operand, expr.dtype)?;
+            }
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.as_ref();
+                let is_truth = op.is_comparison() || op.is_logical();
+                hold(!is_truth || expr.dtype == DType::Bool, || format!("type of {}", op.symbol()))?;
                 let wanted = match op {
                     BinaryOp::And | BinaryOp::Or => DType::Bool,
                     op if op.is_comparison() => left.dtype,
@@ -213,6 +323,8 @@ pub(crate) trait Tables {
             }
             ExprKind::Call(builtin, arguments) => {
                 hold(arguments.len() == builtin.arity(), || format!("arguments of {}", builtin.name()))?;
+                let is_truth = builtin.is_predicate();
+                hold(!is_truth || expr.dtype == DType::Bool, || format!("type of {}", builtin.name()))?;
                 for argument in arguments {
                     if builtin.is_predicate() {
                         hold(argument.dtype.is_float(), || format!("argument of {}", builtin.name()))?;
@@ -225,6 +337,7 @@ pub(crate) trait Tables {
         expr.operands().iter().try_for_each(|operand| self.expr(operand))
     }
 }
+
 /// Collects the data in a subscript that is not inside other data. The check of each outer data
 /// value covers the data inside it, so nested subscripts are checked only once.
 fn outermost_data<'e>(expr: &'e IndexExpr, found: &mut Vec<&'e Data>) {

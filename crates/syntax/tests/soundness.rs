@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tilewright_interp::{Inputs, run};
-use tilewright_ir::{Program, Tensor};
+use tilewright_ir::{Program, Tensor, verify};
 use tilewright_syntax::{Bindings, Code, Diagnostic, check, parse};
 
 /// A subscript over `i` and `j`, in bounds or not.
@@ -104,6 +104,7 @@ proptest! {
             let here = check(&module, "f", &bindings);
             match here.program {
                 Some(program) => {
+                    prop_assert_eq!(verify(&program), Ok(()), "N={} M={}:\n{}", n, m, source);
                     let warned = here.diagnostics.iter().any(is_unproved);
                     let outcome = run(&program, inputs(&program));
                     prop_assert!(warned || outcome.is_ok(), "N={n} M={m}: {outcome:?}\n{source}");

@@ -4,6 +4,7 @@ use thiserror::Error;
 use tilewright_cache::CacheError;
 use tilewright_driver::CompileError;
 use tilewright_driver::stage::StageError;
+use tilewright_ir::verify::InvalidProgram;
 use tilewright_runtime::{BuildError, RunError};
 use tilewright_schedule::Refusal;
 use tilewright_tuner::tune::TuneError;
@@ -16,6 +17,9 @@ pub enum Error {
     /// A source or schedule has mistakes. The message shows them under its text.
     #[error("{0}")]
     Text(String),
+    /// A program without text has mistakes, one on each line.
+    #[error("{0}")]
+    Program(String),
     /// The source has no function of this name.
     #[error("there is no function `{name}`; the source has {known}")]
     NoFunction {
@@ -51,6 +55,18 @@ pub enum Error {
     /// An argument that the program does not have, or that was given twice.
     #[error("{0}")]
     Argument(String),
+}
+
+impl From<InvalidProgram> for Error {
+    fn from(mistake: InvalidProgram) -> Error {
+        Error::Program(mistake.to_string())
+    }
+}
+
+impl From<Vec<tilewright_ir::builder::BuildError>> for Error {
+    fn from(mistakes: Vec<tilewright_ir::builder::BuildError>) -> Error {
+        Error::Program(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
 }
 
 impl From<CompileError> for Error {

@@ -17,6 +17,24 @@
 //! # }
 //! ```
 //!
+//! Without text, a [`ProgramBuilder`] makes the same program, or says why it is none:
+//!
+//! ```
+//! # use tilewright::{DType, Error, Program, ProgramBuilder, ReduceOp};
+//! # fn main() -> Result<(), Error> {
+//! let mut p = ProgramBuilder::new("mm");
+//! let (m, k, n) = (p.size("M"), p.size("K"), p.size("N"));
+//! let a = p.input("A", DType::Float32, (m, k));
+//! let b = p.input("B", DType::Float32, (k, n));
+//! let c = p.output("C", DType::Float32, (m, n));
+//! let (i, j, l) = (p.index("i", 0, m), p.index("j", 0, n), p.index("k", 0, k));
+//! p.reduce(ReduceOp::Add, c.at((i, j)), a.at((i, l)) * b.at((l, j)));
+//! let program = Program::try_from(p.build_at([("M", 2), ("K", 3), ("N", 2)])?)?;
+//! let kernel = program.compile()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A [`Module`] is a parsed source text. A [`Program`] is one of its functions at given sizes. A
 //! [`Kernel`] is machine code for a program. Without a schedule, static analysis makes one:
 //! [`Program::default_schedule`] shows it, and [`Program::compile_with`] takes another:
@@ -98,7 +116,8 @@ pub use module::{Module, Program, parse_schedule};
 pub use tune::{Tune, Tuned, serve_if_worker};
 
 pub use tilewright_driver::{Code, OpenTarget, Origin, Stage, TargetName};
-pub use tilewright_ir::{DType, LoopNest, Number};
+pub use tilewright_ir::builder::{self, ProgramBuilder};
+pub use tilewright_ir::{Builtin, DType, LoopNest, Number, ReduceOp};
 pub use tilewright_polyhedral::Verdict;
 pub use tilewright_runtime::{Buffer, Pool, Signature, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};

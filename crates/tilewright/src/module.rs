@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_driver::source::{CheckedFunction, ProgramError, Source};
-use tilewright_ir::Program as Ir;
+use tilewright_ir::{Program as Ir, Symbol, print, verify};
 use tilewright_schedule::{Schedule, text};
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Diagnostic};
@@ -19,7 +19,7 @@ pub struct Module {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) ir: Ir,
-    /// The source text that the program was read from.
+    /// The source text that the program was read from, or its own text if it was built.
     pub(crate) source: Arc<str>,
     /// The sizes that were given.
     pub(crate) sizes: Vec<(String, i64)>,
@@ -80,6 +80,22 @@ impl Program {
     /// the sum that uses it.
     pub fn without_contraction(self) -> Program {
         Program { ir: self.ir.without_contraction(), ..self }
+    }
+}
+
+/// A program without text, such as one that a [`ProgramBuilder`](crate::ProgramBuilder) made. The
+/// program is checked here, whoever made it, and its sizes must be known.
+impl TryFrom<Ir> for Program {
+    type Error = Error;
+
+    fn try_from(ir: Ir) -> Result<Program, Error> {
+        verify(&ir)?;
+        let size = |symbol: &Symbol| {
+            let value = symbol.value.ok_or_else(|| Error::OpenSize(symbol.name.clone()))?;
+            Ok((symbol.name.clone(), value))
+        };
+        let sizes: Result<Vec<(String, i64)>, Error> = ir.symbols.iter().map(size).collect();
+        Ok(Program { source: print::source(&ir).into(), sizes: sizes?, ir })
     }
 }
 

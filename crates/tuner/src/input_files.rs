@@ -102,8 +102,9 @@ fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
     Ok(tensor)
 }
 
-/// The given inputs of a program, and the values of all scalars.
-pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
+/// The given inputs of a task, and the values of all scalars.
+pub(crate) fn read(task: &Task) -> Result<Inputs, RigError> {
+    let program = &task.program;
     let mut inputs = Inputs::default();
     for (name, path) in &task.inputs {
         let failed =

@@ -7,13 +7,27 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilewright_driver::target::CpuLimits;
 use tilewright_driver::{Source, TargetName};
-use tilewright_ir::Program;
+use tilewright_ir::{Program, print, verify};
 use tilewright_target::{Cpu, Gpu, Machine, Vectors};
 
-/// A program to tune, in the form that a worker receives. It holds only text and numbers, and
-/// nothing that is executed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A program to tune, in the form that a worker receives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
+    /// The program, all of whose sizes are known.
+    pub program: Program,
+    /// The place where kernels run.
+    pub place: Place,
+    /// The seed of the inputs that are not given.
+    pub seed: u64,
+    /// The files of the given inputs by name, as
+    /// [`InputFiles::write`](crate::input_files::InputFiles::write) makes them.
+    pub inputs: Vec<(String, PathBuf)>,
+}
+
+/// A task in the form that files keep. A file may come from anywhere, so it holds source text, which
+/// the checker accepts or refuses, and no data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTask {
     /// The source text.
     pub source: String,
     /// The name of the function.
@@ -22,14 +36,11 @@ pub struct Task {
     pub sizes: Vec<(String, i64)>,
     /// The place where kernels run.
     pub place: Place,
-    /// The seed of the inputs that are not given.
+    /// The seed of the inputs.
     pub seed: u64,
     /// Whether products may be rounded together with sums: [`Program::contract`].
     #[serde(default = "contracts")]
     pub contract: bool,
-    /// The files of the given inputs by name, as
-    /// [`InputFiles::write`](crate::input_files::InputFiles::write) makes them.
-    pub inputs: Vec<(String, PathBuf)>,
 }
 
 /// The default for recorded tasks that do not have this field.
@@ -141,15 +152,47 @@ fn named_vectors(name: &str) -> Option<Vectors> {
 pub struct TaskError(pub String);
 
 impl Task {
-    /// The checked program.
-    pub fn program(&self) -> Result<Program, TaskError> {
-        let sizes = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        let checked = Source::new(&self.source).program(&self.function, &sizes, self.contract);
-        checked.program.map_err(|error| TaskError(error.to_string()))
+    /// Refuses a program that breaks an invariant or has unknown sizes.
+    pub fn check(&self) -> Result<(), TaskError> {
+        verify(&self.program).map_err(|error| TaskError(error.to_string()))?;
+        match self.program.is_concrete() {
+            true => Ok(()),
+            false => Err(TaskError(format!("a size of {} is not known", self.program.name))),
+        }
     }
 
     /// The hardware as kernels may use it.
     pub fn target(&self) -> Result<Machine, TaskError> {
         self.place.machine()
+    }
+
+    /// The values of the sizes, and of the integer scalars that sizes depend on.
+    pub(crate) fn sizes(&self) -> Vec<(String, i64)> {
+        let known = self.program.symbols.iter().filter_map(|own| Some((own.name.clone(), own.value?)));
+        known.collect()
+    }
+
+    /// The same task at other sizes, without its inputs. The checker sees the program again, because
+    /// its proofs hold for the program's own sizes only.
+    pub(crate) fn at_sizes(&self, sizes: &[(String, i64)]) -> Result<Task, TaskError> {
+        let recorded = RecordedTask {
+            source: print::source(&self.program),
+            function: self.program.name.clone(),
+            sizes: sizes.to_vec(),
+            place: self.place.clone(),
+            seed: self.seed,
+            contract: self.program.contract,
+        };
+        recorded.task()
+    }
+}
+
+impl RecordedTask {
+    /// The task, without inputs, if the checker accepts its program.
+    pub fn task(&self) -> Result<Task, TaskError> {
+        let sizes = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let checked = Source::new(&self.source).program(&self.function, &sizes, self.contract);
+        let program = checked.program.map_err(|error| TaskError(error.to_string()))?;
+        Ok(Task { program, place: self.place.clone(), seed: self.seed, inputs: Vec::new() })
     }
 }

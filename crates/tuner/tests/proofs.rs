@@ -81,7 +81,7 @@ fn where_the_winner_is_refuted_the_next_best_is_taken() {
     let stop = Stop::default();
     let first = tuned(&options(Some(9), None), &mut Pretended::new(Duration::ZERO, &stop)).0.unwrap();
     assert!(!first.is_default);
-    FIRST.set(loops(&task().program().unwrap(), Some(&first.schedule))).unwrap();
+    FIRST.set(loops(&task().program, Some(&first.schedule))).unwrap();
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
     let next = tuned(&proving(9, Proving::Winners, refutes_the_first), &mut measurer).0.unwrap();
     assert_eq!(
@@ -209,7 +209,7 @@ impl Watcher for Keeping<'_> {
 /// Tunes with a cache, as the front ends do.
 fn kept(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::Tuned {
     let (task, stop) = (task(), Stop::default());
-    let (program, machine) = (task.program().unwrap(), task.target().unwrap());
+    let (program, machine) = (task.program.clone(), task.target().unwrap());
     let mut keeper = Keeper::new(Cache::open(path), &program, &machine, options);
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
     let tuned = tune(&task, options, &mut measurer, &mut Keeping(&mut keeper), &stop).unwrap();
@@ -221,7 +221,7 @@ fn kept(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::Tu
 fn no_time_of_a_refuted_schedule_stays_in_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
-    let (program, machine) = (task().program().unwrap(), task().target().unwrap());
+    let (program, machine) = (task().program, task().target().unwrap());
     let best = || {
         let cache = Cache::open(&path).unwrap();
         cache.best_schedule(&program, machine.target()).unwrap().best.unwrap()

@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::pretended::{Heard, Pretended, options, task};
+use support::pretended::{Heard, Pretended, options, recorded_task, task};
 use tilewright_cache::{Cache, CacheError, Filter};
 use tilewright_interp::Inputs;
 use tilewright_tuner::recording::{Recorder, Recording};
@@ -17,8 +17,8 @@ use tilewright_tuner::worker::{Launch, Lost};
 
 /// A search for the small matrix product.
 fn search(options: Options) -> Result<Search, TuneError> {
-    let task = task();
-    let (program, inputs) = (task.program().unwrap(), Inputs::default());
+    let task = recorded_task();
+    let (program, inputs) = (task.task().unwrap().program, Inputs::default());
     let (source, sizes, place) = (&task.source, &task.sizes, &task.place);
     Search::new(Subject { source, program: &program, sizes, place, inputs: &inputs }, options)
 }

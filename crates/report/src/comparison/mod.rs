@@ -5,9 +5,11 @@
 //! | `table.rs` | tables for text and for the page, and all numbers as JSON |
 //! | `page.rs`, `style.rs` | the page, and its style sheet |
 //! | `drawing/` | the drawings of the page, as SVG |
-//! | `png.rs` | drawings as PNG, with the feature `png` |
+//! | `png.rs`, `letters.rs` | drawings as PNG, with the feature `png` |
 
 pub mod drawing;
+#[cfg(feature = "png")]
+mod letters;
 #[cfg(test)]
 mod made_up;
 mod page;

@@ -1,22 +1,18 @@
 //! Renders a drawing as PNG, for viewers that cannot show SVG.
 
-use std::sync::Arc;
-
-use epaint_default_fonts::UBUNTU_LIGHT;
 use resvg::tiny_skia::{Color, Pixmap, Transform};
-use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
+use super::letters;
 use super::style::light;
 
 /// Twice the width of a drawing, so that the picture is sharp on most screens.
 const WIDTH: u32 = 1720;
-/// The family name of the font.
-const FAMILY: &str = "Ubuntu";
 
 /// Renders a drawing on a white background as PNG.
 pub fn render(svg: &str) -> Result<Vec<u8>, String> {
-    let tree = Tree::from_str(&standalone(svg), &options()).map_err(|error| error.to_string())?;
+    let svg = letters::outlined(&standalone(svg))?;
+    let tree = Tree::from_str(&svg, &Options::default()).map_err(|error| error.to_string())?;
     let scale = WIDTH as f32 / tree.size().width();
     let height = (tree.size().height() * scale).ceil() as u32;
     let mut picture =
@@ -26,20 +22,13 @@ pub fn render(svg: &str) -> Result<Vec<u8>, String> {
     picture.encode_png().map_err(|error| error.to_string())
 }
 
-/// Returns options with an embedded font. Servers may have no fonts, and pictures look the same
-/// everywhere.
-fn options() -> Options<'static> {
-    let mut fonts = Database::new();
-    fonts.load_font_data(UBUNTU_LIGHT.to_vec());
-    fonts.set_sans_serif_family(FAMILY);
-    Options { fontdb: Arc::new(fonts), font_family: FAMILY.to_owned(), ..Options::default() }
-}
-
-/// Makes a drawing of the page a standalone file: adds its size and the light style.
+/// Makes a drawing of the page a standalone file: adds its size and the light style, which the
+/// outlines of letters have in place of texts.
 fn standalone(svg: &str) -> String {
     let size = size(svg).map(|(width, height)| format!(" width=\"{width}\" height=\"{height}\""));
     let start = format!("<svg xmlns=\"http://www.w3.org/2000/svg\"{}", size.unwrap_or_default());
-    let style = format!(">\n<style>\n{}\n</style>", light());
+    let light = light().replace("svg text {", &format!("svg .{} {{", letters::CLASS));
+    let style = format!(">\n<style>\n{light}\n</style>");
     svg.replacen("<svg", &start, 1).replacen('>', &style, 1)
 }
 

@@ -21,6 +21,13 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// Returns the text that [`escape`] was given, except for control characters.
+#[cfg(feature = "png")]
+pub fn unescape(text: &str) -> String {
+    let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    marks.iter().fold(text.to_owned(), |text, (escaped, mark)| text.replace(escaped, mark))
+}
+
 /// A section with a heading. The content is markup already.
 pub fn section(heading: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}\n</section>\n", escape(heading))
@@ -48,5 +55,12 @@ mod tests {
     fn nothing_in_a_text_is_markup() {
         let escaped = escape("<b a=\"1\" c='2'>&amp;\u{0}\u{1b}\n");
         assert_eq!(escaped, "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;\u{fffd}\u{fffd}\n");
+    }
+
+    #[test]
+    #[cfg(feature = "png")]
+    fn a_text_comes_back() {
+        let text = "<b a=\"1\" c='2'>&amp; &lt;\n";
+        assert_eq!(unescape(&escape(text)), text);
     }
 }

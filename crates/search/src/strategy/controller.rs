@@ -20,12 +20,9 @@
 //! - A batch has at least as many points as are tried together.
 //! - Starting points are tried, and the policy learns from them as if it had emitted them.
 
-use candle_core::Result;
-use candle_nn::{AdamW, Optimizer, ParamsAdamW};
-
 use super::decisions::Decisions;
 use super::explored::{Explored, Planner};
-use super::learning::{Recurrent, rows, sure};
+use super::learning::{Adam, Matrix, Position, Recurrent};
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
@@ -77,7 +74,7 @@ pub struct Controller {
     explored: Explored,
     decisions: Decisions,
     /// The policy and its optimiser. `None` if there are no decisions, or too many tokens.
-    policy: Option<(Recurrent, AdamW)>,
+    policy: Option<(Recurrent, Adam)>,
     /// The best cost, the running mean of rewards, and the results that the policy has not learned
     /// from yet.
     best: Option<Cost>,
@@ -100,9 +97,8 @@ impl Controller {
             words <= MOST_WORDS && decisions.words().len() > 0 && decisions.words().all(|words| words > 0);
         let policy = speaks.then(|| {
             let hidden = parameters.hidden.max(1);
-            let network = sure(Recurrent::new(decisions.words(), hidden, &mut explored.rng));
-            let rate = ParamsAdamW { lr: parameters.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
-            let optimiser = sure(AdamW::new(network.vars(), rate));
+            let network = Recurrent::new(decisions.words(), hidden, &mut explored.rng);
+            let optimiser = Adam::new(network.size(), parameters.rate);
             (network, optimiser)
         });
         let (best, mean, heard) = (None, None, Vec::new());
@@ -129,7 +125,7 @@ impl Controller {
     fn say(&mut self) {
         let Some((network, _)) = &self.policy else { return };
         let open = |said: &[usize]| self.decisions.open(said);
-        let said = sure(network.say(SAID, &open, &mut self.explored.rng));
+        let said = network.say(SAID, &open, &mut self.explored.rng);
         for own in said {
             if self.explored.drawn() < self.parameters.batch
                 && let Some(point) = self.decisions.point(&own)
@@ -151,18 +147,37 @@ impl Controller {
         let own = rewards.iter().sum::<f64>() / rewards.len() as f64;
         let mean = self.mean.unwrap_or(own);
         self.mean = Some(self.parameters.decay * mean + (1.0 - self.parameters.decay) * own);
-        let advantages = rewards.iter().map(|reward| vec![(reward - mean) as f32]).collect::<Vec<_>>();
-        sure(self.lesson(&said, &advantages));
+        let advantages: Vec<f32> = rewards.iter().map(|reward| (reward - mean) as f32).collect();
+        self.lesson(&said, &advantages);
     }
 
-    fn lesson(&mut self, said: &[Vec<usize>], advantages: &[Vec<f32>]) -> Result<()> {
-        let Some((network, optimiser)) = &mut self.policy else { return Ok(()) };
-        let open = |said: &[usize]| self.decisions.open(said);
-        let (likelihood, openness) = network.likelihood(said, &open)?;
-        let gained = (likelihood * rows(advantages, 1)?)?;
-        let loss = (gained + (openness * self.parameters.entropy)?)?.mean_all()?.neg()?;
-        optimiser.backward_step(&loss)
+    fn lesson(&mut self, said: &[Vec<usize>], advantages: &[f32]) {
+        let Some((network, optimiser)) = &mut self.policy else { return };
+        let heard = network.hear(said, &|said| self.decisions.open(said));
+        let slopes = heard.iter().enumerate().map(|(at, position)| {
+            let words: Vec<usize> = said.iter().map(|said| said[at]).collect();
+            of_logits(position, &words, advantages, self.parameters.entropy as f32)
+        });
+        let slopes = network.backward(said, &heard, &slopes.collect::<Vec<Matrix>>());
+        optimiser.step(network.weights(), &slopes);
     }
+}
+
+/// The slopes of the loss with respect to the logits at one position, where each sequence has one
+/// of `words`. The loss is the mean of -A ln π(word), for the advantage A of a sequence, less the
+/// weighted entropy of the policy π relative to the untrained one.
+fn of_logits(position: &Position, words: &[usize], advantages: &[f32], entropy: f32) -> Matrix {
+    let (share, mut slopes) = (1.0 / words.len() as f32, position.logarithms.clone());
+    for (at, (word, advantage)) in words.iter().zip(advantages).enumerate() {
+        let learned = |(logarithm, before): (&f32, &f32)| logarithm.exp() * (logarithm - before);
+        let unlearned = position.unlearned.row(at);
+        let certainty: f32 = slopes.row(at).iter().zip(unlearned).map(learned).sum();
+        for (own, before) in slopes.row_mut(at).iter_mut().zip(unlearned) {
+            *own = share * own.exp() * (advantage + entropy * (*own - before - certainty));
+        }
+        slopes.row_mut(at)[*word] -= share * advantage;
+    }
+    slopes
 }
 
 impl Planner for Controller {
@@ -202,6 +217,60 @@ impl Strategy for Controller {
             if self.policy.is_some() && self.explored.is_visited(&told.point) {
                 self.heard.push((told.point.clone(), cost));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    const ENTROPY: f32 = 0.4;
+    const ADVANTAGES: [f32; 3] = [0.8, -0.5, 0.1];
+
+    fn open(said: &[usize]) -> Vec<f32> {
+        if said.is_empty() { vec![0.0, 0.5, 1.0] } else { vec![0.3, f32::NEG_INFINITY, 0.0, 0.2] }
+    }
+
+    /// The loss by its definition.
+    fn loss(network: &Recurrent, said: &[Vec<usize>]) -> f64 {
+        let mut loss = 0.0;
+        for (at, position) in network.hear(said, &open).iter().enumerate() {
+            for (row, (said, advantage)) in said.iter().zip(ADVANTAGES).enumerate() {
+                let (now, before) = (position.logarithms.row(row), position.unlearned.row(row));
+                let learned = now.iter().zip(before).map(|(now, before)| now.exp() * (now - before));
+                let openness = -learned.sum::<f32>();
+                loss -= f64::from(advantage * now[said[at]] + ENTROPY * openness);
+            }
+        }
+        loss / said.len() as f64
+    }
+
+    /// The slopes with respect to the weights are those of small changes of the weights.
+    #[test]
+    fn slopes_are_those_of_small_changes() {
+        let rng = &mut Pcg64Mcg::seed_from_u64(1);
+        let mut network = Recurrent::new([3, 4].into_iter(), 4, rng);
+        network.weights().iter_mut().for_each(|weight| *weight += rng.random_range(-0.5..0.5));
+        let said = network.say(3, &open, rng);
+        let heard = network.hear(&said, &open);
+        let of_logits = heard.iter().enumerate().map(|(at, position)| {
+            let words: Vec<usize> = said.iter().map(|said| said[at]).collect();
+            of_logits(position, &words, &ADVANTAGES, ENTROPY)
+        });
+        let slopes = network.backward(&said, &heard, &of_logits.collect::<Vec<Matrix>>());
+        for (at, slope) in slopes.iter().enumerate() {
+            let mut moved = |by: f32| {
+                network.weights()[at] += by;
+                let loss = loss(&network, &said);
+                network.weights()[at] -= by;
+                loss
+            };
+            let expected = (moved(0.01) - moved(-0.01)) / 0.02;
+            assert!((f64::from(*slope) - expected).abs() < 2e-3, "weight {at}: {slope}, not {expected}");
         }
     }
 }

@@ -33,15 +33,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use candle_core::{Result, Tensor};
-use candle_nn::ops::{log_softmax, softmax};
-use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use rand::RngExt;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Imagined, Inputs, Network, imagined, rows, sure};
+use super::learning::{Adam, Imagined, Inputs, Matrix, Network, imagined, log_softmax};
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Move, Point};
@@ -129,14 +126,26 @@ struct Step {
     point: Point,
 }
 
+/// A network and its optimiser.
+struct Learner {
+    network: Network,
+    optimiser: Adam,
+}
+
+impl Learner {
+    /// Performs one training step against the slopes of the loss.
+    fn step(&mut self, slopes: &[f32]) {
+        self.optimiser.step(self.network.weights(), slopes);
+    }
+}
+
 /// Search by a policy that walks around the best point.
 pub struct Na2c {
     parameters: Parameters,
     explored: Explored,
     inputs: Inputs,
-    actor: Network,
-    critic: Network,
-    optimiser: AdamW,
+    actor: Learner,
+    critic: Learner,
     /// The costs of all points with known results; `None` for invalid points.
     costs: HashMap<Point, Option<Cost>>,
     /// The point where walks begin, and its cost if it is known.
@@ -162,19 +171,17 @@ impl Na2c {
         explored.draw_some(if blind { parameters.first } else { 0 });
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
-        let mut network = |outputs: usize| {
-            sure(Network::new(&[inputs.width(), hidden, hidden, outputs], &mut explored.rng))
+        let mut learner = |outputs: usize| {
+            let network = Network::new(&[inputs.width(), hidden, hidden, outputs], &mut explored.rng);
+            Learner { optimiser: Adam::new(network.size(), parameters.rate), network }
         };
-        let (actor, critic) = (network(knobs.directions()), network(1));
-        let vars = [actor.vars(), critic.vars()].concat();
-        let rate = ParamsAdamW { lr: parameters.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
+        let (actor, critic) = (learner(knobs.directions()), learner(1));
         let mut method = Na2c {
             parameters,
             explored,
             inputs,
             actor,
             critic,
-            optimiser: sure(AdamW::new(vars, rate)),
             costs: HashMap::new(),
             centre,
             memory: VecDeque::new(),
@@ -196,8 +203,8 @@ impl Na2c {
         let known: Vec<(Step, f32)> = imagined.into_iter().map(step).collect();
         let known: Vec<(&Step, f32)> = known.iter().map(|(step, reward)| (step, *reward)).collect();
         for _ in 0..if known.is_empty() { 0 } else { IMAGINED_LESSONS } {
-            let loss = sure(self.loss(&known));
-            sure(self.optimiser.backward_step(&loss));
+            let slopes = self.slopes(&known);
+            self.step(&slopes);
         }
     }
 
@@ -240,17 +247,14 @@ impl Na2c {
 
     /// Draws a step by the probabilities of the policy and returns its index in `moves`.
     fn follow(&mut self, from: &[f32], open: &[f32], moves: &[(usize, Move)]) -> usize {
-        let chances = sure(self.policy(from, open));
-        let weights = moves.iter().map(|(direction, _)| chances[*direction]);
+        let mut logits = self.actor.network.outputs(from.to_vec());
+        logits.iter_mut().zip(open).for_each(|(logit, open)| *logit += open);
+        log_softmax(&mut logits);
+        let weights = moves.iter().map(|(direction, _)| logits[*direction].exp());
         match WeightedIndex::new(weights) {
             Ok(chances) => chances.sample(&mut self.explored.rng),
             Err(_) => self.explored.rng.random_range(0..moves.len()),
         }
-    }
-
-    fn policy(&self, from: &[f32], open: &[f32]) -> Result<Vec<f32>> {
-        let logits = self.actor.forward(&rows(&[from.to_vec()], from.len())?)?;
-        softmax(&(logits + rows(&[open.to_vec()], open.len())?)?, 1)?.squeeze(0)?.to_vec1()
     }
 
     fn remember(&mut self, step: Step) {
@@ -275,8 +279,8 @@ impl Na2c {
                 .collect();
             let drawn: Vec<(&Step, f32)> =
                 drawn.into_iter().map(|step| (step, self.reward(&step.point))).collect();
-            let loss = sure(self.loss(&drawn));
-            sure(self.optimiser.backward_step(&loss));
+            let slopes = self.slopes(&drawn);
+            self.step(&slopes);
         }
     }
 
@@ -285,28 +289,54 @@ impl Na2c {
         Cost::goodness(self.costs.get(point).copied().flatten(), best) as f32
     }
 
-    /// The loss of the actor and the critic for steps with these rewards.
-    fn loss(&self, steps: &[(&Step, f32)]) -> Result<Tensor> {
-        let width = self.inputs.width();
-        let all = |of: &dyn Fn(&Step) -> Vec<f32>| {
-            steps.iter().map(|(step, _)| of(step)).collect::<Vec<Vec<f32>>>()
+    /// The slopes of the losses of the actor and the critic, for steps with these rewards.
+    fn slopes(&self, steps: &[(&Step, f32)]) -> [Vec<f32>; 2] {
+        let (actor, critic) = (&self.actor.network, &self.critic.network);
+        let rows = |end: fn(&Step) -> &[f32]| {
+            Matrix::of(self.inputs.width(), steps.iter().map(|(step, _)| end(step)))
         };
-        let from = rows(&all(&|step| step.from.clone()), width)?;
-        let to = rows(&all(&|step| step.to.clone()), width)?;
-        let open = rows(&all(&|step| step.open.clone()), self.explored.knobs.directions())?;
-        let rewards: Vec<Vec<f32>> = steps.iter().map(|(_, reward)| vec![*reward]).collect();
-        let rewards = rows(&rewards, 1)?;
-        let directions: Vec<u32> = steps.iter().map(|(step, _)| step.direction as u32).collect();
-        let directions = Tensor::from_vec(directions, (steps.len(), 1), from.device())?;
-
-        let wanted = (rewards + (self.critic.forward(&to)?.detach() * self.parameters.discount)?)?;
-        let advantage = (wanted - self.critic.forward(&from)?)?;
-        let logarithms = log_softmax(&(self.actor.forward(&from)? + open)?, 1)?;
-        let taken = (logarithms.gather(&directions, 1)? * advantage.detach())?;
-        let entropy = (logarithms.exp()? * &logarithms)?.sum_keepdim(1)?;
-        let actor = (entropy * self.parameters.entropy)?.sub(&taken)?;
-        (actor + advantage.sqr()?)?.mean_all()
+        let ahead = critic.forward(rows(|step| &step.to));
+        let values = critic.forward(rows(|step| &step.from));
+        let each = steps.iter().zip(&values.outputs().numbers).zip(&ahead.outputs().numbers);
+        let discount = self.parameters.discount as f32;
+        let advantages: Vec<f32> =
+            each.map(|(((_, reward), value), ahead)| reward + discount * ahead - value).collect();
+        let of_critic = critic.backward(&values, of_values(&advantages));
+        let values = actor.forward(rows(|step| &step.from));
+        let slopes = of_logits(steps, &advantages, self.parameters.entropy as f32, values.outputs());
+        [actor.backward(&values, slopes), of_critic]
     }
+
+    /// Performs one training step of both networks.
+    fn step(&mut self, [actor, critic]: &[Vec<f32>; 2]) {
+        self.actor.step(actor);
+        self.critic.step(critic);
+    }
+}
+
+/// The slopes of the critic's loss with respect to its values. The loss is the mean of the squared
+/// advantages, and an advantage decreases by as much as the value increases.
+fn of_values(advantages: &[f32]) -> Matrix {
+    let share = 1.0 / advantages.len() as f32;
+    let numbers = advantages.iter().map(|advantage| -2.0 * share * advantage).collect();
+    Matrix { rows: advantages.len(), columns: 1, numbers }
+}
+
+/// The slopes of the actor's loss with respect to its logits. The loss is the mean of -A ln π(d),
+/// for the direction d of a step and its advantage A, less the weighted entropy of the policy π.
+fn of_logits(steps: &[(&Step, f32)], advantages: &[f32], entropy: f32, logits: &Matrix) -> Matrix {
+    let (share, mut slopes) = (1.0 / steps.len() as f32, logits.clone());
+    for (at, ((step, _), advantage)) in steps.iter().zip(advantages).enumerate() {
+        let row = slopes.row_mut(at);
+        row.iter_mut().zip(&step.open).for_each(|(logit, open)| *logit += open);
+        log_softmax(row);
+        let certainty: f32 = row.iter().map(|logarithm| logarithm.exp() * logarithm).sum();
+        for logarithm in row.iter_mut() {
+            *logarithm = share * logarithm.exp() * (advantage + entropy * (*logarithm - certainty));
+        }
+        row[step.direction] -= share * advantage;
+    }
+    slopes
 }
 
 impl Planner for Na2c {
@@ -356,6 +386,46 @@ impl Strategy for Na2c {
                 self.centre = Some((told.point.clone(), Some(cost)));
                 self.improved = self.episodes;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slopes with respect to the logits are those of small changes of the logits.
+    #[test]
+    fn slopes_of_the_actor_are_those_of_small_changes() {
+        let step = |direction: usize, open: [f32; 4]| Step {
+            from: Vec::new(),
+            open: open.to_vec(),
+            direction,
+            to: Vec::new(),
+            point: Point::default(),
+        };
+        let steps = [step(1, [0.0; 4]), step(0, [0.0, CLOSED, 0.0, 0.0])];
+        let steps: Vec<(&Step, f32)> = steps.iter().map(|step| (step, 0.0)).collect();
+        let (advantages, entropy) = ([0.7, -0.4], 0.3);
+        let loss = |logits: &Matrix| -> f32 {
+            let each = steps.iter().zip(advantages).enumerate().map(|(at, ((step, _), advantage))| {
+                let mut row: Vec<f32> = logits.row(at).iter().zip(&step.open).map(|(a, b)| a + b).collect();
+                log_softmax(&mut row);
+                let certainty: f32 = row.iter().map(|logarithm| logarithm.exp() * logarithm).sum();
+                entropy * certainty - advantage * row[step.direction]
+            });
+            each.sum::<f32>() / 2.0
+        };
+        let logits = Matrix::of(4, [&[0.3, -0.2, 0.9, 0.1][..], &[-0.5, 0.4, 0.2, 0.8]]);
+        let slopes = of_logits(&steps, &advantages, entropy, &logits);
+        for at in 0..8 {
+            let moved = |by: f32| {
+                let mut other = logits.clone();
+                other.numbers[at] += by;
+                loss(&other)
+            };
+            let expected = (moved(0.01) - moved(-0.01)) / 0.02;
+            assert!((slopes.numbers[at] - expected).abs() < 1e-4, "{at}: {} {expected}", slopes.numbers[at]);
         }
     }
 }

@@ -26,12 +26,11 @@
 
 use std::collections::HashMap;
 
-use candle_core::{Result, Tensor};
 use rand::RngExt;
 use rand::seq::IteratorRandom;
 
 use super::explored::{Explored, Planner};
-use super::learning::{AdaDelta, Imagined, Inputs, Network, imagined, rows, sure};
+use super::learning::{AdaDelta, Imagined, Inputs, Matrix, Network, imagined};
 use super::pool::Pool;
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
@@ -135,16 +134,14 @@ impl QMethod {
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
         let widths = [inputs.width(), hidden, hidden, hidden, knobs.directions()];
-        let network = sure(Network::new(&widths, &mut explored.rng));
-        let older = sure(Network::new(&widths, &mut explored.rng));
-        sure(older.copy(&network));
+        let network = Network::new(&widths, &mut explored.rng);
         let mut method = QMethod {
             parameters,
             explored,
             inputs,
-            optimiser: sure(AdaDelta::new(network.vars())),
+            optimiser: AdaDelta::new(network.size()),
+            older: network.clone(),
             network,
-            older,
             costs: HashMap::new(),
             pool: Pool::default(),
             steps: Vec::new(),
@@ -160,10 +157,10 @@ impl QMethod {
         for _ in 0..if self.imagined.is_empty() { 0 } else { IMAGINED_ROUNDS } {
             let known: Vec<(&Step, f32)> =
                 self.imagined.iter().map(|(step, brought)| (step, *brought)).collect();
-            let loss = sure(self.loss(&known));
-            sure(self.optimiser.step(&loss));
+            let slopes = self.slopes(&known);
+            self.optimiser.step(self.network.weights(), &slopes);
         }
-        sure(self.older.copy(&self.network));
+        self.older = self.network.clone();
     }
 
     /// Takes some steps from `start`, each in the best direction.
@@ -186,7 +183,7 @@ impl QMethod {
         if open.is_empty() {
             return None;
         }
-        let values = sure(self.values(at));
+        let values = self.network.outputs(self.inputs.row(knobs, at));
         let best = open
             .iter()
             .map(|(direction, _)| *direction)
@@ -198,30 +195,24 @@ impl QMethod {
         Some(to)
     }
 
-    fn values(&self, at: &Point) -> Result<Vec<f32>> {
-        let row = self.inputs.row(&self.explored.knobs, at);
-        self.network.forward(&rows(&[row], self.inputs.width())?)?.squeeze(0)?.to_vec1()
-    }
-
     fn learn(&mut self) {
+        let own = self.steps.iter().filter_map(|step| Some((step, self.brought(step)?)));
+        // Imagined steps stay in the training data until there are as many real steps.
+        let taught = self.imagined.iter().map(|(step, brought)| (step, *brought));
+        let known: Vec<(&Step, f32)> = own.chain(taught.skip(self.steps.len())).collect();
+        if known.is_empty() {
+            return;
+        }
+        let most = self.parameters.lesson.max(1);
         for _ in 0..self.parameters.rounds {
-            let own = self.steps.iter().filter_map(|step| Some((step, self.brought(step)?)));
-            // Imagined steps stay in the training data until there are as many real steps.
-            let taught = self.imagined.iter().map(|(step, brought)| (step, *brought));
-            let taught = taught.skip(self.steps.len());
-            let known: Vec<(&Step, f32)> = own.chain(taught).collect();
-            if known.is_empty() {
-                return;
-            }
-            let most = self.parameters.lesson.max(1);
             let drawn: Vec<(&Step, f32)> = match known.len() <= most {
-                true => known,
+                true => known.clone(),
                 false => (0..most).map(|_| known[self.explored.rng.random_range(0..known.len())]).collect(),
             };
-            let loss = sure(self.loss(&drawn));
-            sure(self.optimiser.step(&loss));
+            let slopes = self.slopes(&drawn);
+            self.optimiser.step(self.network.weights(), &slopes);
         }
-        sure(self.older.copy(&self.network));
+        self.older = self.network.clone();
     }
 
     /// The gain of a step, once the costs of both ends are known: (E_e - E_p) / E_p.
@@ -230,17 +221,24 @@ impl QMethod {
         Some(to.map_or(-1.0, |to| (to.fitness() / from.fitness() - 1.0) as f32))
     }
 
-    fn loss(&self, steps: &[(&Step, f32)]) -> Result<Tensor> {
-        let row = |point: &Point| self.inputs.row(&self.explored.knobs, point);
-        let from: Vec<Vec<f32>> = steps.iter().map(|(step, _)| row(&step.from)).collect();
-        let to: Vec<Vec<f32>> = steps.iter().map(|(step, _)| row(&step.to)).collect();
-        let brought: Vec<Vec<f32>> = steps.iter().map(|(_, brought)| vec![*brought]).collect();
-        let directions: Vec<u32> = steps.iter().map(|(step, _)| step.direction as u32).collect();
-        let (from, to) = (rows(&from, self.inputs.width())?, rows(&to, self.inputs.width())?);
-        let directions = Tensor::from_vec(directions, (steps.len(), 1), from.device())?;
-        let ahead = self.older.forward(&to)?.max_keepdim(1)?.detach();
-        let wanted = (rows(&brought, 1)? + (ahead * self.parameters.discount)?)?;
-        (self.network.forward(&from)?.gather(&directions, 1)? - wanted)?.sqr()?.mean_all()
+    /// The slopes of the loss of steps with these gains. The loss is the mean of the squared
+    /// differences between the values of the steps and their targets.
+    fn slopes(&self, steps: &[(&Step, f32)]) -> Vec<f32> {
+        let rows = |end: fn(&Step) -> &Point| {
+            let rows: Vec<Vec<f32>> =
+                steps.iter().map(|(step, _)| self.inputs.row(&self.explored.knobs, end(step))).collect();
+            Matrix::of(self.inputs.width(), rows.iter().map(Vec::as_slice))
+        };
+        let ahead = self.older.forward(rows(|step| &step.to));
+        let values = self.network.forward(rows(|step| &step.from));
+        let mut slopes = Matrix::zeros(steps.len(), self.explored.knobs.directions());
+        for (at, (step, brought)) in steps.iter().enumerate() {
+            let best = ahead.outputs().row(at).iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let target = brought + self.parameters.discount as f32 * best;
+            let away = values.outputs().row(at)[step.direction] - target;
+            slopes.row_mut(at)[step.direction] = 2.0 * away / steps.len() as f32;
+        }
+        self.network.backward(&values, slopes)
     }
 }
 

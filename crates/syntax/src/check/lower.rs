@@ -5,15 +5,15 @@
 //! integer literals is one [`ExprKind::Index`] node, so it is exact too and is converted once.
 //! 16-bit floats are computed in float32.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
+use tilewright_ir::draft::{Parts, Read, reads_of};
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,
     UnaryOp,
 };
 
-use super::model::{Lowered, Model, Read};
+use super::model::Model;
 use super::reason::{Reason, ReasonKind};
 use super::resolved::{Value, ValueKind};
 use super::types::{NoCommonType, Ty, check_store, promote, type_of};
@@ -32,7 +32,7 @@ pub(super) fn lower_statements(model: &mut Model) {
     }
 }
 
-fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
+fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
     let wanted = check_store(model, at)?;
     // The resolved parts are restored below, so that messages can use them.
     let resolved = std::mem::replace(
@@ -66,17 +66,10 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
     }
     model.statements[at].resolved = resolved;
     let (indices, value) = (indices?, value?);
-    let mut reads = Vec::new();
-    collect_reads(&value, &mut Vec::new(), &mut reads);
-    for expr in &indices {
-        collect_index_reads(expr, &[], &mut reads);
-    }
-    let computed = reads.len();
-    for expr in exists? {
-        collect_reads(&expr, &mut Vec::new(), &mut reads);
-    }
-    reads[computed..].iter_mut().for_each(|read| read.exists = true);
-    Some(Lowered { indices, value, reads })
+    let mut parts = Parts::new(indices, value);
+    let named = exists?.into_iter().flat_map(|expr| reads_of(&expr, &[]));
+    parts.reads.extend(named.map(|read| Read { exists: true, ..read }));
+    Some(parts)
 }
 
 /// Lowers a bound of a declared range, which may contain sizes, integer scalars and extents.
@@ -483,55 +476,4 @@ fn call(builtin: Builtin, arguments: &[Value], compute: DType, model: &mut Model
     }
     let dtype = if builtin.is_predicate() { DType::Bool } else { dtype };
     Some(Expr { dtype, kind: ExprKind::Call(builtin, lowered) })
-}
-
-// --- accesses ---
-
-/// Collects every access in the expression, with the conditions around it.
-fn collect_reads(expr: &Expr, guards: &mut Vec<(Rc<Expr>, bool)>, reads: &mut Vec<Read>) {
-    match &expr.kind {
-        ExprKind::Load(access) => {
-            access.indices.iter().for_each(|index| collect_index_reads(index, guards, reads));
-            reads.push(Read { access: access.clone(), guards: guards.clone(), exists: false });
-        }
-        ExprKind::Index(index) => collect_index_reads(index, guards, reads),
-        ExprKind::Select(operands) => {
-            let [condition, then, otherwise] = operands.as_ref();
-            collect_reads(condition, guards, reads);
-            under(condition, true, then, guards, reads);
-            under(condition, false, otherwise, guards, reads);
-        }
-        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
-            let [left, right] = operands.as_ref();
-            collect_reads(left, guards, reads);
-            under(left, *op == BinaryOp::And, right, guards, reads);
-        }
-        _ => expr.operands().iter().for_each(|operand| collect_reads(operand, guards, reads)),
-    }
-}
-
-fn under(
-    condition: &Expr,
-    holds: bool,
-    inner: &Expr,
-    guards: &mut Vec<(Rc<Expr>, bool)>,
-    reads: &mut Vec<Read>,
-) {
-    guards.push((Rc::new(condition.clone()), holds));
-    collect_reads(inner, guards, reads);
-    guards.pop();
-}
-
-/// Collects the accesses inside the data-dependent parts of a subscript.
-fn collect_index_reads(index: &IndexExpr, guards: &[(Rc<Expr>, bool)], reads: &mut Vec<Read>) {
-    for factor in index.terms().iter().flat_map(|term| &term.factors) {
-        match factor {
-            Atom::Data(data) => collect_reads(&data.value, &mut guards.to_vec(), reads),
-            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-                collect_index_reads(&pair.0, guards, reads);
-                collect_index_reads(&pair.1, guards, reads);
-            }
-            _ => {}
-        }
-    }
 }

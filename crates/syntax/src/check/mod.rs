@@ -7,41 +7,38 @@
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
 //! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
-//! | given sizes substituted | `specialize` | shapes that do not exist |
-//! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
-//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates, resets of tensors that are read |
-//! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
+//! | a draft of the program | `drafted` | |
+//! | what the program means | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
+//! | words and positions for these findings | `messages` | |
+//! | sizes that must be equal | `equal_sizes` | sizes that differ |
+//! | temporaries | `unused` | temporaries that nothing reads |
 //!
 //! Each pass works on the `model` and reports all the mistakes that it finds. A report about a
-//! tensor poisons the tensor, and later passes do not report consequences of the same mistake.
-//! `facts` and `witness` serve the proofs: `facts` extracts facts from conditions, and `witness`
-//! finds counterexamples where a proof fails.
+//! tensor poisons the tensor, and later passes do not report consequences of the same mistake. The
+//! meaning of a program is not a matter of its text: `tilewright_ir::check` decides it, on the
+//! draft, and this module adds the words.
 
-mod assemble;
-mod bounds;
-mod definedness;
-mod facts;
+mod drafted;
+mod equal_sizes;
 mod lower;
+mod messages;
 mod model;
-mod nest;
 mod open_ranges;
 mod ranges;
 mod reason;
-mod regions;
 mod resolve;
 mod resolved;
 mod scalars;
 mod solve;
-mod specialize;
-mod trial;
 mod types;
-mod witness;
-mod writes;
+mod unused;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
+use tilewright_ir::check::Report;
+use tilewright_ir::draft::assemble;
+use tilewright_ir::{IndexExpr, Program, SymbolKind, well_formed};
 
 use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
@@ -162,15 +159,16 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     refuse_bad_sizes(&mut model, function);
     scalars::pass_values(&mut model);
     ranges::infer(&mut model);
-    let general = specialize::specialize(&mut model);
-    bounds::check_overflow(&mut model);
-    bounds::check_ranges(&mut model);
-    specialize::refuse_empty_tensors(&mut model);
-    bounds::check_equal_sizes(&mut model);
-    bounds::check_accesses(&mut model);
-    bounds::check_mixed_sizes(&mut model);
-    writes::check(&mut model);
-    let supplies = definedness::check(&mut model);
+    let mut draft = drafted::draft(&mut model);
+    let general = draft.specialize();
+    let Report { findings, supplies, requirements } = tilewright_ir::check::check(&draft);
+    for finding in &findings {
+        let diagnostic = messages::message(&model, &draft, finding);
+        model.report(diagnostic);
+    }
+    equal_sizes::check_calls(&mut model, &draft, &requirements);
+    equal_sizes::check_variables(&mut model, &draft, &requirements);
+    unused::warn_of_unused(&mut model, &draft);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
     if model.incomplete {
@@ -183,10 +181,9 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     diagnostics.dedup();
     let refused = model.incomplete || diagnostics.iter().any(Diagnostic::is_error);
     let reasons = model.vars.iter().map(|var| var.because.clone()).collect();
-    let requirements = model.size_facts.clone();
-    let program = if refused { None } else { assemble::assemble(model, &supplies) };
+    let program = if refused { None } else { assemble(draft, &supplies) };
     let program = program.map(|program| Program {
-        general: general.and_then(|model| assemble::assemble(model, &supplies)).map(Arc::new),
+        general: general.and_then(|draft| assemble(draft, &supplies)).map(Arc::new),
         ..program
     });
     if !refused && program.is_none() {
@@ -195,7 +192,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         diagnostics.push(Diagnostic::error(Code::UndefinedName, function.name.span, message));
     }
     if let Some(program) = &program {
-        debug_assert_eq!(verify(program), Ok(()));
+        debug_assert_eq!(well_formed(program), Ok(()));
     }
     Checked { program, diagnostics, reasons, requirements }
 }

@@ -4,18 +4,13 @@
 //! `resolve` builds the model, and each pass fills in more: a tensor's `dtype` after `types`, a
 //! statement's `lowered` parts after `lower`, ranges and shapes after `ranges`. A part stays `None`
 //! after a reported mistake: the target is then `poisoned`, and later passes skip both. After
-//! `ranges`, no lowered statement contains an extent, and `size_facts` holds the conditions that
-//! every accepted size satisfies.
+//! `ranges`, no lowered statement contains an extent. `drafted` then moves the lowered parts into a
+//! draft of the program, and the model keeps the positions for messages.
 
-use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
-
+use tilewright_ir::draft::Parts;
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;
-use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{
-    Access, Atom, DType, Expr, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId,
-};
+use tilewright_ir::{Atom, DType, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId};
 
 use super::reason::Reason;
 use super::resolved::Value;
@@ -43,8 +38,6 @@ pub(super) struct Model {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether `lower` is inside a value, not inside a subscript.
     pub in_value: bool,
-    /// Expressions that are never negative for sizes that the program accepts.
-    pub size_facts: Vec<IndexExpr>,
 }
 
 /// The origin of a tensor.
@@ -108,7 +101,7 @@ pub(super) struct Statement {
     /// The parts of the statement without types; `lowered` holds the typed parts.
     pub resolved: Resolved,
     /// `None` until types are known, or after a mistake.
-    pub lowered: Option<Lowered>,
+    pub lowered: Option<Parts>,
     /// Whether the ranges of the statement are inferred.
     pub ranged: bool,
 }
@@ -120,41 +113,6 @@ pub(super) struct Resolved {
     pub value: Value,
     pub exists: Vec<Value>,
     pub ranges: Vec<(VarId, Value, Value)>,
-}
-
-/// The parts of a statement in the intermediate representation.
-#[derive(Clone)]
-pub(super) struct Lowered {
-    pub indices: Vec<IndexExpr>,
-    pub value: Expr,
-    /// Every access on the right-hand side, in the subscripts and in `exists` clauses, with the
-    /// conditions around it.
-    pub reads: Vec<Read>,
-}
-
-impl Lowered {
-    /// Replaces every subscript, index value and bound.
-    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
-        self.indices.iter_mut().for_each(|index| *index = map(index));
-        self.value.map_indices(map);
-        for read in &mut self.reads {
-            read.access.indices.iter_mut().for_each(|index| *index = map(index));
-            for (guard, _) in &mut read.guards {
-                Rc::make_mut(guard).map_indices(map);
-            }
-        }
-    }
-}
-
-/// An access that happens where its conditions hold.
-#[derive(Clone)]
-pub(super) struct Read {
-    pub access: Access,
-    /// The conditions, and whether each one holds or fails at the access.
-    pub guards: Vec<(Rc<Expr>, bool)>,
-    /// Whether the access is in an `exists` clause. Such an access must be in bounds but is not
-    /// computed.
-    pub exists: bool,
 }
 
 /// Two extents that a call requires to be equal.
@@ -203,7 +161,7 @@ impl Model {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Replaces every bound, extent, subscript and index value, except in `size_facts`.
+    /// Replaces every bound, extent, subscript and index value.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for var in &mut self.vars {
             var.range = var.range.take().map(|range| Range { from: map(&range.from), to: map(&range.to) });
@@ -248,66 +206,6 @@ impl Model {
         });
         known.then_some(replaced)
     }
-
-    /// Collects the facts that hold for every size that the program accepts: no range and no tensor
-    /// is empty. Ordered loops may be empty.
-    pub fn collect_size_facts(&mut self) {
-        let ordered: HashSet<VarId> = self.loops.iter().map(|inner| inner.var).collect();
-        let mut facts = BTreeSet::new();
-        for (at, var) in self.vars.iter().enumerate() {
-            if let Some(range) = &var.range
-                && !ordered.contains(&VarId(at as u32))
-            {
-                facts.extend(self.nonempty(range));
-            }
-        }
-        for extent in self.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
-            facts.extend(self.not_obvious(extent.offset(-1)));
-        }
-        self.size_facts = facts.into_iter().collect();
-    }
-
-    fn nonempty(&self, range: &Range) -> Option<IndexExpr> {
-        self.not_obvious(range.extent().offset(-1))
-    }
-
-    /// The fact, unless it holds for every size anyway.
-    fn not_obvious(&self, fact: IndexExpr) -> Option<IndexExpr> {
-        (!nonnegative(&fact, &[], self)).then_some(fact)
-    }
-
-    /// The facts that are relevant to a statement and to the given expressions.
-    pub fn facts_about(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
-        let mut symbols = BTreeSet::new();
-        exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
-        for var in self.all_vars(statement) {
-            if let Some(range) = &self.var(var).range {
-                add_symbols(&range.from, &mut symbols);
-                add_symbols(&range.to, &mut symbols);
-            }
-        }
-        let around = statement.loops.iter().filter_map(|id| self.var(self.loops[id.0].var).range.as_ref());
-        let mut facts: Vec<IndexExpr> = around.filter_map(|range| self.nonempty(range)).collect();
-        let related = |fact: &&IndexExpr| {
-            let mut own = BTreeSet::new();
-            add_symbols(fact, &mut own);
-            !own.is_disjoint(&symbols)
-        };
-        facts.extend(self.size_facts.iter().filter(related).take(MOST_FACTS).cloned());
-        facts
-    }
-}
-
-/// The maximal number of `size_facts` in a proof; more facts do not make a proof likelier.
-const MOST_FACTS: usize = 16;
-
-/// Adds the symbols of an expression.
-pub(super) fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
-    expr.visit(&mut |atom| {
-        if let Atom::Symbol(symbol) = atom {
-            symbols.insert(*symbol);
-        }
-    });
 }
 
 impl Statement {

@@ -14,11 +14,11 @@
 //! - The shape of a tensor is the declared shape, or the hull of the elements that its statements
 //!   write.
 
+use tilewright_ir::check::{Facts, alternatives};
 use tilewright_ir::interval::upper_bound;
-use tilewright_ir::prove::nonnegative;
+use tilewright_ir::prove::{larger, nonnegative, smaller};
 use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
-use super::facts::alternatives;
 use super::model::{MixedSizes, Model, SizeOf, Source};
 use super::open_ranges::open_variables;
 use super::reason::{Reason, ReasonKind};
@@ -53,7 +53,6 @@ pub(super) fn infer(model: &mut Model) {
         report_open(model, *at, &mut writers);
     }
     put_extents_in_place(model);
-    model.collect_size_facts();
 }
 
 /// Substitutes the inferred extents, so that no statement contains an extent any more.
@@ -172,34 +171,12 @@ fn join(left: &[IndexExpr], right: &[IndexExpr], model: &Model) -> Vec<IndexExpr
     left.iter().zip(right).map(|(left, right)| larger(left, right, model)).collect()
 }
 
-/// The larger of two extents, without a `max` where one is provably the larger.
-pub(super) fn larger(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
-    if nonnegative(&left.sub(right), &[], model) {
-        left.clone()
-    } else if nonnegative(&right.sub(left), &[], model) {
-        right.clone()
-    } else {
-        left.maximum(right)
-    }
-}
-
-/// The smaller of two bounds, without a `min` where one is provably the smaller.
-pub(super) fn smaller(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
-    if nonnegative(&left.sub(right), &[], model) {
-        right.clone()
-    } else if nonnegative(&right.sub(left), &[], model) {
-        left.clone()
-    } else {
-        left.minimum(right)
-    }
-}
-
 /// A subscript that must stay within an extent.
 struct Constraint {
     index: IndexExpr,
     extent: IndexExpr,
     /// The facts of the conditions around the access.
-    guards: Vec<super::facts::Facts>,
+    guards: Vec<Facts>,
     span: Span,
     access: String,
 }

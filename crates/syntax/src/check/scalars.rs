@@ -7,13 +7,14 @@
 //! them.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
+use tilewright_ir::draft::{Parts, add_symbols};
 use tilewright_ir::{
     Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, Scalar, ScalarId, SymbolId, SymbolKind, Term,
 };
 
-use super::model::{Lowered, Model, add_symbols};
+use super::model::Model;
 
 /// Turns the scalars that occur only in values into arguments. The pass does not update the
 /// `resolved` parts of statements, which keep the old symbols.
@@ -33,8 +34,8 @@ pub(super) fn pass_values(model: &mut Model) {
     let arguments = Arguments { passed: &passed, scalars: &model.scalars };
     for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
         arguments.put_into(&mut lowered.value);
-        for (guard, _) in lowered.reads.iter_mut().flat_map(|read| &mut read.guards) {
-            arguments.put_into(Rc::make_mut(guard));
+        for guard in lowered.reads.iter_mut().flat_map(|read| &mut read.guards) {
+            arguments.put_into(Arc::make_mut(&mut guard.condition));
         }
     }
     drop_symbols(model, &passed);
@@ -78,12 +79,12 @@ fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
     known
 }
 
-fn add_known(lowered: &Lowered, known: &mut BTreeSet<SymbolId>) {
+fn add_known(lowered: &Parts, known: &mut BTreeSet<SymbolId>) {
     lowered.indices.iter().for_each(|index| add_symbols(index, known));
     add_known_of_value(&lowered.value, known);
     for read in &lowered.reads {
         read.access.indices.iter().for_each(|index| add_symbols(index, known));
-        read.guards.iter().for_each(|(guard, _)| add_known_of_value(guard, known));
+        read.guards.iter().for_each(|guard| add_known_of_value(&guard.condition, known));
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::landscape::{Keeper, Known};
-use crate::task::Task;
+use crate::task::RecordedTask;
 
 /// The format name in the first line.
 const FORMAT: &str = "tilewright landscapes";
@@ -43,7 +43,7 @@ pub struct Entry {
     /// The name of the program for people.
     pub name: String,
     /// The program and the target, without the inputs that were given.
-    pub task: Task,
+    pub task: RecordedTask,
     /// The sizes of the machine's caches in bytes, which the space depends on.
     pub caches: Vec<usize>,
     /// The template of the searched schedules, if it was not the one that analysis derives.
@@ -211,14 +211,13 @@ mod tests {
 
     fn entry(name: &str) -> Entry {
         let place = Place::Cpu { threads: 2, vectors: "avx2".to_owned() };
-        let task = Task {
+        let task = RecordedTask {
             source: "def f(float(N) x) -> (y) { y(i) = x(i) }".to_owned(),
             function: "f".to_owned(),
             sizes: vec![("N".to_owned(), 8)],
             place,
             seed: 0,
             contract: true,
-            inputs: Vec::new(),
         };
         Entry { name: name.to_owned(), task, caches: vec![1 << 15], template: None }
     }

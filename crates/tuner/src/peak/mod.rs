@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilewright_driver::code::cpu_code;
+use tilewright_driver::source::{ProgramError, Source};
 use tilewright_ir::tensor::TensorError;
 use tilewright_runtime::{Buffer, BuildError, Pool, RunError, Signature};
 use tilewright_schedule::{apply, text};
 use tilewright_target::{Cpu, Hardware};
 
 pub use kept::Kept;
-
-use crate::task::{Place, Task, TaskError};
 
 /// The sampling time of each of the two rates.
 const TIME: Duration = Duration::from_millis(150);
@@ -47,7 +46,7 @@ pub struct Peaks {
 pub enum PeakError {
     /// The program is invalid here.
     #[error(transparent)]
-    Task(#[from] TaskError),
+    Program(#[from] ProgramError),
     /// The schedule does not fit this machine.
     #[error("the schedule is refused: {0}")]
     Refused(String),
@@ -134,16 +133,7 @@ fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
 /// The time of the fastest of many calls, in seconds.
 fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64, PeakError> {
     let name = program.trim_start_matches("def ").split('(').next().unwrap_or_default();
-    let task = Task {
-        source: program.to_owned(),
-        function: name.to_owned(),
-        sizes: Vec::new(),
-        place: Place::cpu(cpu),
-        seed: 0,
-        contract: true,
-        inputs: Default::default(),
-    };
-    let program = task.program()?;
+    let program = Source::new(program).program(name, &Default::default(), true).program?;
     let nest = apply(&program, &text::parse(schedule).schedule, cpu)
         .map_err(|refusal| PeakError::Refused(refusal.to_string()))?;
     let executable = cpu_code(&program, &nest, cpu)?;

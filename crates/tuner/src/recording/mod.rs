@@ -22,7 +22,7 @@ pub use recorder::Recorder;
 pub use replay::Replay;
 
 use crate::peak::Peaks;
-use crate::task::Task;
+use crate::task::RecordedTask;
 use crate::tune::{Proving, STARTS};
 use tilewright_cache::outcome::Trial;
 
@@ -41,7 +41,7 @@ pub struct Setting {
     /// The version of Tilewright, for the reader.
     pub tool_version: String,
     /// The task, without the given inputs: their files are gone when the run is over.
-    pub task: Task,
+    pub task: RecordedTask,
     /// The names of the given inputs, each with a digest of its contents. Candidates were measured
     /// with these inputs.
     pub inputs: Vec<(String, String)>,

@@ -164,10 +164,10 @@ pub(crate) struct KernelBuilder<'r, B> {
 impl<S: Site> Rig<S> {
     /// Makes or reads inputs, and computes the expected results.
     pub fn new(task: &Task, builder: &S::Builder) -> Result<Rig<S>, RigError> {
+        task.check()?;
         let lesson = smaller::check_default::<S>(task, builder)?;
-        let program = task.program()?;
-        let given = input_files::read(&program, task)?;
-        let mut rig = Rig::with(program, given, task.seed, builder, lesson.is_delicate)?;
+        let given = input_files::read(task)?;
+        let mut rig = Rig::with(task.program.clone(), given, task.seed, builder, lesson.is_delicate)?;
         let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
         rig.notes = lesson.notes.into_iter().chain(doubts.map(|doubt| Note::of(&doubt, None))).collect();
         Ok(rig)

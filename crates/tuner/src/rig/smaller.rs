@@ -28,12 +28,11 @@ pub(super) struct Lesson {
 /// Compares the default schedule with the interpreter, at sizes that the interpreter can manage.
 pub(super) fn check_default<S: Site>(task: &Task, builder: &S::Builder) -> Result<Lesson, RigError> {
     let Some(small) = shrunk(task) else { return Ok(Lesson::default()) };
-    let (large, program) = (task.program()?, small.program()?);
-    let data = part(&large, &program, input_files::read(&large, task)?);
-    let compared = match check::<S>(&program, data.clone(), &small, builder) {
+    let data = part(&task.program, &small.program, input_files::read(task)?);
+    let compared = match check::<S>(data.clone(), &small, builder) {
         // Indices that the smaller sizes make invalid say nothing about the schedule. Indices from
         // a seed are valid.
-        Err(RigError::Interpreter(_)) => check::<S>(&program, without_integers(data), &small, builder),
+        Err(RigError::Interpreter(_)) => check::<S>(without_integers(data), &small, builder),
         compared => compared,
     };
     match compared {
@@ -50,15 +49,11 @@ pub(super) fn check_default<S: Site>(task: &Task, builder: &S::Builder) -> Resul
 }
 
 fn sizes(task: &Task) -> String {
-    task.sizes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+    task.sizes().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
 }
 
-fn check<S: Site>(
-    program: &Program,
-    data: Inputs,
-    task: &Task,
-    builder: &S::Builder,
-) -> Result<Lesson, RigError> {
+fn check<S: Site>(data: Inputs, task: &Task, builder: &S::Builder) -> Result<Lesson, RigError> {
+    let program = &task.program;
     let mut rig = Rig::<S>::with(program.clone(), data, task.seed, builder, false)?;
     let is_delicate = rig.wanted.iter().any(|wanted| is_delicate(program, wanted));
     let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
@@ -81,23 +76,19 @@ fn is_delicate(program: &Program, wanted: &Wanted) -> bool {
 /// The task at smaller sizes, without data. `None` if the interpreter can run the task itself, or
 /// no such sizes exist.
 fn shrunk(task: &Task) -> Option<Task> {
-    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| suits_interpreter(&program, most));
-    if fits(task, MOST_INTERPRETED) {
+    if suits_interpreter(&task.program, MOST_INTERPRETED) {
         return None;
     }
-    let mut small = Task { inputs: Vec::new(), ..task.clone() };
+    let mut sizes = task.sizes();
     for _ in 0..64 {
-        let largest = small.sizes.iter().enumerate().max_by_key(|(_, (_, value))| *value)?.0;
-        let value = small.sizes[largest].1;
-        if value < 2 {
+        let largest = sizes.iter_mut().max_by_key(|(_, value)| *value)?;
+        if largest.1 < 2 {
             return None;
         }
         // Odd sizes leave remainders, where mistakes are likely.
-        small.sizes[largest].1 = (value / 2) | 1;
-        if small.program().is_err() {
-            return None;
-        }
-        if fits(&small, ENOUGH_TO_COMPARE) {
+        largest.1 = (largest.1 / 2) | 1;
+        let small = task.at_sizes(&sizes).ok()?;
+        if suits_interpreter(&small.program, ENOUGH_TO_COMPARE) {
             return Some(small);
         }
     }

@@ -31,7 +31,7 @@ use crate::measure::Measurer;
 use crate::note::Note;
 use crate::peak::Peaks;
 use crate::recording::{Answer, Recorder, Recording, Replay, Setting};
-use crate::task::{Place, Task};
+use crate::task::{Place, RecordedTask, Task};
 use crate::tune::{Attempt, Options, Progress, Stop, TuneError, Tuned, Watcher, refuse_unsuitable, tune};
 use crate::worker::Launch;
 
@@ -61,13 +61,13 @@ pub struct Workers {
 
 /// A search that is ready to start.
 pub struct Search {
-    program: Program,
+    task: Task,
     machine: Machine,
     options: Options,
     setting: Setting,
     keeper: Option<Keeper>,
     /// Workers read these files, so they live as long as the search.
-    inputs: InputFiles,
+    _inputs: InputFiles,
 }
 
 /// The outcome of a search.
@@ -102,14 +102,14 @@ impl Search {
         let task = subject.task(options.seed, &inputs);
         let template = options.template.as_deref();
         refuse_unsuitable(options.strategy, &Space::chosen(template, subject.program, &machine)?)?;
-        let setting = setting(&task, &machine, &options)?;
-        Ok(Search { program: subject.program.clone(), machine, options, setting, keeper: None, inputs })
+        let setting = subject.setting(&task, &machine, &options)?;
+        Ok(Search { task, machine, options, setting, keeper: None, _inputs: inputs })
     }
 
     /// Starts from the records of a cache, and stores every trial in it. A cache that cannot be
     /// opened or written does not end the search: [`Search::cache_error`] has its error.
     pub fn keep_in(&mut self, cache: Result<Cache, CacheError>) {
-        let keeper = Keeper::new(cache, &self.program, &self.machine, &self.options);
+        let keeper = Keeper::new(cache, &self.task.program, &self.machine, &self.options);
         keeper.prepare(&mut self.options);
         self.setting.hints = self.options.hints.clone();
         self.setting.experience = self.options.experience.iter().map(|own| own.trials.clone()).collect();
@@ -148,7 +148,7 @@ impl Search {
         watcher: &mut dyn Watcher,
         stop: &Arc<Stop>,
     ) -> Result<Found, TuneError> {
-        let task = Task { inputs: self.inputs.files.clone(), ..self.setting.task.clone() };
+        let task = self.task.clone();
         let others = workers.others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
         let fleet = Fleet::start(&workers.launch, task, others, stop)?;
         let notes = fleet.notes().to_vec();
@@ -183,11 +183,11 @@ impl Search {
         stop: &Stop,
     ) -> Result<Found, TuneError> {
         let mut watching = Watching { keeper: self.keeper.as_mut(), history: History::default(), watcher };
-        let tuned = tune(&self.setting.task, &self.options, measurer, &mut watching, stop)?;
+        let tuned = tune(&self.task, &self.options, measurer, &mut watching, stop)?;
         watching.finished(&tuned);
         let history = watching.history;
         Ok(Found {
-            program: self.program,
+            program: self.task.program,
             machine: self.machine,
             setting: self.setting,
             tuned,
@@ -209,36 +209,40 @@ impl Found {
 
 impl Subject<'_> {
     fn task(&self, seed: u64, inputs: &InputFiles) -> Task {
-        Task {
+        let (program, place) = (self.program.clone(), self.place.clone());
+        Task { program, place, seed, inputs: inputs.files.clone() }
+    }
+
+    fn recorded(&self, seed: u64) -> RecordedTask {
+        RecordedTask {
             source: self.source.to_owned(),
             function: self.program.name.clone(),
             sizes: self.sizes.to_vec(),
             place: self.place.clone(),
             seed,
             contract: self.program.contract,
-            inputs: inputs.files.clone(),
         }
     }
-}
 
-/// The setting of a search without a cache.
-fn setting(task: &Task, machine: &Machine, options: &Options) -> Result<Setting, TuneError> {
-    Ok(Setting {
-        tool_version: TOOL_VERSION.to_owned(),
-        task: Task { inputs: Vec::new(), ..task.clone() },
-        inputs: digests(task).map_err(unreadable)?,
-        caches: machine.target().hardware().warm_caches().to_vec(),
-        strategy: options.strategy.name.to_owned(),
-        seed: options.seed,
-        starts: options.starts,
-        trials: options.trials,
-        time: options.time.map(|time| time.as_secs_f64()),
-        hints: Vec::new(),
-        experience: Vec::new(),
-        template: options.template.clone(),
-        proving: options.proving,
-        peaks: None,
-    })
+    /// The setting of a search without a cache.
+    fn setting(&self, task: &Task, machine: &Machine, options: &Options) -> Result<Setting, TuneError> {
+        Ok(Setting {
+            tool_version: TOOL_VERSION.to_owned(),
+            task: self.recorded(task.seed),
+            inputs: digests(task).map_err(unreadable)?,
+            caches: machine.target().hardware().warm_caches().to_vec(),
+            strategy: options.strategy.name.to_owned(),
+            seed: options.seed,
+            starts: options.starts,
+            trials: options.trials,
+            time: options.time.map(|time| time.as_secs_f64()),
+            hints: Vec::new(),
+            experience: Vec::new(),
+            template: options.template.clone(),
+            proving: options.proving,
+            peaks: None,
+        })
+    }
 }
 
 fn unreadable(error: io::Error) -> TuneError {

@@ -134,10 +134,10 @@ pub fn tune(
     watcher: &mut dyn Watcher,
     stop: &Stop,
 ) -> Result<Tuned, TuneError> {
-    let (program, machine) = (task.program()?, task.target()?);
-    let space = Space::chosen(options.template.as_deref(), &program, &machine)?;
+    let (program, machine) = (&task.program, task.target()?);
+    let space = Space::chosen(options.template.as_deref(), program, &machine)?;
     refuse_unsuitable(options.strategy, &space)?;
-    let schedule_features = ScheduleFeatures::new(&program, &machine);
+    let schedule_features = ScheduleFeatures::new(program, &machine);
     let mut run = Run {
         options,
         measurer,
@@ -154,7 +154,7 @@ pub fn tune(
         one_shot: None,
         best: None,
         reference: Reference::default(),
-        proofs: Proofs::new(&program, machine.target(), (options.proving, options.prover)),
+        proofs: Proofs::new(program, machine.target(), (options.proving, options.prover)),
         spent: TimeSpent::default(),
     };
     run.measure_default()?;

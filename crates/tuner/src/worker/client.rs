@@ -114,7 +114,7 @@ impl Worker {
         let (stop, least_deadline) = (Arc::clone(stop), least_deadline(&task.place));
         let notes = Vec::new();
         let mut worker = Worker { child, requests, replies, stderr_tail, stop, least_deadline, notes };
-        worker.say(&Request::Open(task.clone()))?;
+        worker.say(&Request::Open(Box::new(task.clone())))?;
         match worker.hear(OPENING)? {
             Reply::Ready(notes) => {
                 worker.notes = notes;

@@ -11,7 +11,7 @@ use tilewright_cache::outcome::Trial;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     /// Prepare for a program.
-    Open(Task),
+    Open(Box<Task>),
     /// Compile schedules, check their results, and measure them.
     Try {
         /// The texts of the schedules.

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
+use serde::Deserialize;
+
 use super::protocol::{Reply, Request};
 use super::session::{Session, WorkerState, open};
 use crate::bench::Rounds;
@@ -12,7 +14,7 @@ use crate::bench::Rounds;
 pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
     let mut server = Server { session: None, replies };
     for line in requests.lines() {
-        let request = serde_json::from_str(&line?).map_err(io::Error::other)?;
+        let request = read(&line?).map_err(io::Error::other)?;
         if server.answer(request)? == WorkerState::Lost {
             // The driver has already released everything, and would fail if it were asked to.
             std::mem::forget(server.session.take());
@@ -20,6 +22,13 @@ pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a request. The tuner has checked the program in it, so its depth needs no limit.
+fn read(line: &str) -> serde_json::Result<Request> {
+    let mut reader = serde_json::Deserializer::from_str(line);
+    reader.disable_recursion_limit();
+    Request::deserialize(&mut reader)
 }
 
 struct Server<W> {

@@ -209,6 +209,7 @@ mod tests {
 
     use super::*;
     use crate::rig::Data;
+    use crate::task::RecordedTask;
 
     /// A device that breaks for good when a schedule with a split is compiled, or one with an
     /// unrolled loop runs. Other kernels compute zeros at once.
@@ -301,16 +302,15 @@ mod tests {
 
     fn fragile() -> Box<dyn Session> {
         let cpu = Cpu { cores: 1, ..Cpu::host() };
-        let task = Task {
+        let task = RecordedTask {
             source: "def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }".to_owned(),
             function: "zero".to_owned(),
             sizes: vec![("N".to_owned(), 4)],
             place: Place::cpu(&cpu),
             seed: 0,
             contract: true,
-            inputs: Vec::new(),
         };
-        opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
+        opened::<Fragile>(&task.task().unwrap(), &FragileBuilder(cpu)).unwrap()
     }
 
     /// The state of the worker after a batch, and the replies.

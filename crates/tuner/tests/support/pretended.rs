@@ -8,7 +8,7 @@ use tilewright_search::strategy::find;
 use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
-use tilewright_tuner::task::{Place, Task};
+use tilewright_tuner::task::{Place, RecordedTask, Task};
 use tilewright_tuner::tune::{
     Attempt, Kind, Options, Progress, Proving, Stop, TuneError, Tuned, Watcher, prove, tune,
 };
@@ -91,14 +91,18 @@ impl Watcher for Heard {
 
 /// A task for a small matrix product.
 pub fn task() -> Task {
-    Task {
+    recorded_task().task().expect("the program is fine")
+}
+
+/// The same task as a recording keeps it.
+pub fn recorded_task() -> RecordedTask {
+    RecordedTask {
         source: PRODUCT.to_owned(),
         function: "mm".to_owned(),
         sizes: [("M", 48), ("K", 40), ("N", 64)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
         contract: true,
-        inputs: Vec::new(),
     }
 }
 

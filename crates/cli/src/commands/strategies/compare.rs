@@ -112,10 +112,11 @@ fn compare(
     stop: &Arc<Stop>,
 ) -> Result<(Compared, Option<Experience>), Failure> {
     let failure = |error: CompareError| failure(error);
-    let program = entry.task.program().map_err(|error| Failure::Input(error.to_string()))?;
+    let task = entry.task.task().map_err(|error| Failure::Input(error.to_string()))?;
+    let program = &task.program;
     let machine = machine_of(entry)?;
-    let space = template::space(entry.template.as_deref(), &program, &machine)?;
-    let arena = Arena::new(&program, &machine, &space, experience);
+    let space = template::space(entry.template.as_deref(), program, &machine)?;
+    let arena = Arena::new(program, &machine, &space, experience);
     let mut watch = Watch::new(&entry.name, contest);
     let known = tape.known(entry);
     let compete = |landscape: &mut Landscape<'_>, watch: &mut Watch| {
@@ -127,8 +128,7 @@ fn compare(
     if args.replay.is_some() {
         return compete(&mut Landscape::recorded(known), &mut watch);
     }
-    let mut fleet =
-        Fleet::start(&launch()?, entry.task.clone(), Vec::new(), stop).map_err(worker::failure)?;
+    let mut fleet = Fleet::start(&launch()?, task.clone(), Vec::new(), stop).map_err(worker::failure)?;
     tape.begin(entry).map_err(|error| failure(CompareError::Keep(error)))?;
     compete(&mut Landscape::measured(known, &mut fleet, tape), &mut watch)
 }

@@ -2,7 +2,7 @@
 
 use tilewright::target::Machine;
 use tilewright::tuner::compare::{Entry, LandscapeFile};
-use tilewright::tuner::task::{Place, Task};
+use tilewright::tuner::task::{Place, RecordedTask};
 
 use crate::args::strategies::CompareArgs;
 use crate::args::{CompileArgs, ProgramArgs, RoundingArgs, parse_sizes};
@@ -55,14 +55,13 @@ fn entry(
     template: Option<String>,
 ) -> Result<Entry, Failure> {
     let problem = read(args, text)?;
-    let task = Task {
+    let task = RecordedTask {
         source: problem.source.file.text.clone(),
         function: problem.program.name.clone(),
         sizes: problem.given_sizes(),
         place,
         seed: 0,
         contract: true,
-        inputs: Vec::new(),
     };
     Ok(Entry { name: name(&problem), task, caches, template })
 }

@@ -1,56 +1,55 @@
 //! AdaDelta (Zeiler 2012), the optimiser of FlexTensor's network.
 //!
-//! The size of a step is the ratio of the recent steps to the recent gradients. candle does not
-//! provide this optimiser.
-
-use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor, Var};
+//! The size of a step is the ratio of the recent steps to the recent slopes.
 
 /// The decay of the running means, and the constant that keeps the first steps from being 0. Both
 /// values are those of the paper.
-const DECAY: f64 = 0.95;
-const LEAST: f64 = 1e-6;
+const DECAY: f32 = 0.95;
+const LEAST: f32 = 1e-6;
 
-/// The optimiser of a set of variables.
+/// The optimiser of a vector of weights.
 pub(in crate::strategy) struct AdaDelta {
-    all: Vec<Learned>,
-}
-
-struct Learned {
-    var: Var,
-    /// The running means of squared gradients and of squared steps.
-    gradients: Tensor,
-    steps: Tensor,
+    /// The running means of squared slopes and of squared steps.
+    slopes: Vec<f32>,
+    steps: Vec<f32>,
 }
 
 impl AdaDelta {
-    pub fn new(vars: Vec<Var>) -> Result<AdaDelta> {
-        let learned = |var: Var| {
-            let zeros = || var.zeros_like();
-            Ok(Learned { gradients: zeros()?, steps: zeros()?, var })
-        };
-        Ok(AdaDelta { all: vars.into_iter().map(learned).collect::<Result<_>>()? })
+    /// Creates an optimiser of `size` weights.
+    pub fn new(size: usize) -> AdaDelta {
+        AdaDelta { slopes: vec![0.0; size], steps: vec![0.0; size] }
     }
 
-    /// Performs one step against the gradient of `loss`.
-    pub fn step(&mut self, loss: &Tensor) -> Result<()> {
-        let slopes = loss.backward()?;
-        self.all.iter_mut().try_for_each(|own| own.step(&slopes))
-    }
-}
-
-impl Learned {
-    fn step(&mut self, slopes: &GradStore) -> Result<()> {
-        let Some(slope) = slopes.get(&self.var) else { return Ok(()) };
-        let slope = slope.detach();
-        self.gradients = decayed(&self.gradients, &slope.sqr()?)?;
-        let size = ((&self.steps + LEAST)?.sqrt()? / (&self.gradients + LEAST)?.sqrt()?)?;
-        let step = (size * &slope)?;
-        self.steps = decayed(&self.steps, &step.sqr()?)?;
-        self.var.set(&self.var.sub(&step)?)
+    /// Performs one step against the slopes of a loss.
+    pub fn step(&mut self, weights: &mut [f32], slopes: &[f32]) {
+        let means = self.slopes.iter_mut().zip(&mut self.steps);
+        for ((weight, slope), (squared_slopes, squared_steps)) in weights.iter_mut().zip(slopes).zip(means) {
+            *squared_slopes = decayed(*squared_slopes, slope * slope);
+            let step = ((*squared_steps + LEAST) / (*squared_slopes + LEAST)).sqrt() * slope;
+            *squared_steps = decayed(*squared_steps, step * step);
+            *weight -= step;
+        }
     }
 }
 
-fn decayed(mean: &Tensor, new: &Tensor) -> Result<Tensor> {
-    (mean * DECAY)? + (new * (1.0 - DECAY))?
+fn decayed(mean: f32, new: f32) -> f32 {
+    DECAY * mean + (1.0 - DECAY) * new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first two steps by hand, for a slope of 2.
+    #[test]
+    fn steps_grow_with_the_steps_before() {
+        let (mut optimiser, mut weights) = (AdaDelta::new(1), [1.0]);
+        optimiser.step(&mut weights, &[2.0]);
+        let first = (1e-6f32 / (0.2 + 1e-6)).sqrt() * 2.0;
+        assert!((1.0 - weights[0] - first).abs() < 1e-6, "{weights:?}");
+        let before = weights[0];
+        optimiser.step(&mut weights, &[2.0]);
+        let second = ((0.05 * first * first + 1e-6) / (0.39 + 1e-6)).sqrt() * 2.0;
+        assert!((before - weights[0] - second).abs() < 1e-6, "{weights:?}");
+    }
 }

@@ -1,18 +1,38 @@
 //! The components of strategies that learn: points as inputs of networks ([`Inputs`]), small
-//! networks with their optimisers, and boosted trees as a cost model.
+//! networks with their optimisers, and boosted trees as a cost model ([`RankModel`]).
+//!
+//! - Networks: `matrix.rs`, `sigmoid.rs` and `softmax.rs` have the arithmetic, `network.rs` fully
+//!   connected layers, `recurrent.rs` an LSTM, and `adam.rs` and `adadelta.rs` the optimisers.
+//! - Trees: `trees.rs` trains them, `pairwise.rs` has their objective, `bins.rs` the features, and
+//!   `tree.rs` one tree. `experience.rs` has the trials of other programs, and `teacher.rs` passes
+//!   on to networks what trees learned from them.
+//!
+//! All numbers are `f32` in plain vectors. The same inputs give the same results.
 
 mod adadelta;
+mod adam;
+mod bins;
+mod experience;
 mod inputs;
+mod matrix;
 mod network;
+mod pairwise;
 mod rank_model;
 mod recurrent;
+mod sigmoid;
+mod softmax;
 mod teacher;
+mod tree;
 mod trees;
 
 pub(super) use adadelta::AdaDelta;
+pub(super) use adam::Adam;
+pub(super) use experience::{Group, experience};
 pub(super) use inputs::Inputs;
-pub(super) use network::{Network, rows, sure};
+pub(super) use matrix::Matrix;
+pub(super) use network::Network;
 pub(super) use rank_model::{FeatureSet, Meaning, RankModel};
-pub(super) use recurrent::Recurrent;
+pub(super) use recurrent::{Position, Recurrent};
+pub(super) use softmax::log_softmax;
 pub(super) use teacher::{Imagined, imagined};
-pub(super) use trees::{Group, Trees, experience};
+pub(super) use trees::Trees;

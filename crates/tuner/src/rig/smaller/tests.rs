@@ -10,20 +10,20 @@ use crate::bench::cpu::CpuRunner;
 use crate::input_files::InputFiles;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::{Builder, Data};
-use crate::task::Place;
+use crate::task::{Place, RecordedTask};
 
 fn task(source: &str, sizes: &[(&str, i64)]) -> Task {
     let named = |(name, value): &(&str, i64)| ((*name).to_owned(), *value);
     let function = source.rsplit("def ").next().unwrap().split('(').next().unwrap().to_owned();
-    Task {
+    let task = RecordedTask {
         source: source.to_owned(),
         function,
         sizes: sizes.iter().map(named).collect(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 0,
         contract: true,
-        inputs: Vec::new(),
-    }
+    };
+    task.task().unwrap()
 }
 
 /// A task that looks up a few rows of a table with `rows` rows.
@@ -39,7 +39,7 @@ fn builder() -> CpuBuilder {
 #[test]
 fn a_program_with_few_points_and_much_data_is_checked_at_smaller_sizes() {
     assert!(shrunk(&lookup(1_000_000)).is_none(), "the interpreter can have this");
-    let small = shrunk(&lookup(10_000_000)).unwrap().program().unwrap();
+    let small = shrunk(&lookup(10_000_000)).unwrap().program;
     assert!(suits_interpreter(&small, ENOUGH_TO_COMPARE));
 }
 
@@ -86,13 +86,13 @@ fn positive(shape: &[usize]) -> Tensor {
 fn the_data_of_a_smaller_problem_is_a_part_of_what_was_given() {
     let size = 1500;
     let mut task = task(SINKHORN, &[("N", size as i64)]);
-    let program = task.program().unwrap_or_else(|error| panic!("{error}"));
+    let program = task.program.clone();
     let inputs = Inputs { tensors: [("K".to_owned(), positive(&[size, size]))].into(), ..Inputs::default() };
     let given = InputFiles::write(&program, &inputs).unwrap();
     task.inputs = given.files.clone();
     let rig = Rig::<CpuSite>::new(&task, &builder()).unwrap();
     assert_eq!(rig.notes, Vec::new());
-    let small = shrunk(&task).unwrap().program().unwrap();
+    let small = shrunk(&task).unwrap().program;
     let data = part(&program, &small, inputs.clone());
     let (part, whole) = (&data.tensors["K"], &inputs.tensors["K"]);
     let extent = part.shape()[0];
@@ -102,7 +102,7 @@ fn the_data_of_a_smaller_problem_is_a_part_of_what_was_given() {
 
 #[test]
 fn indices_fit_what_they_index_at_smaller_sizes() {
-    let (large, small) = (lookup(10_000_000).program().unwrap(), lookup(1000).program().unwrap());
+    let (large, small) = (lookup(10_000_000).program, lookup(1000).program);
     let mut indices = Tensor::zeros(DType::Int32, &[100]).unwrap();
     for at in 0..100 {
         indices.set(at, Number::Int(99_999 * at as i128));
@@ -131,7 +131,7 @@ impl Builder for WrongBuilder {
     fn compile(&self, program: &Program, _: &LoopNest, _: &Schedule) -> Result<Executable, BuildError> {
         let sizes: Vec<(&str, i64)> =
             program.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.value.unwrap())).collect();
-        let other = task(self.1, &sizes).program().unwrap();
+        let other = task(self.1, &sizes).program;
         let schedule = default_schedule(&other, self.target());
         let nest = apply(&other, &schedule, self.target()).unwrap();
         self.0.compile(&other, &nest, &schedule)
@@ -195,7 +195,7 @@ fn a_candidate_that_computes_something_else_is_found_at_full_size() {
             if source == GEMM { &[("M", 200), ("N", 200), ("K", 300)] } else { &[("H", 1200), ("W", 900)] };
         let task = task(source, sizes);
         let mut rig = Rig::<CpuSite>::new(&task, &builder()).unwrap();
-        let program = task.program().unwrap();
+        let program = task.program;
         let nest = apply(&program, &Schedule::default(), builder().target()).unwrap();
         let plain = builder().compile(&program, &nest, &Schedule::default()).unwrap();
         let other = WrongBuilder(builder(), wrong).compile(&program, &nest, &Schedule::default()).unwrap();

@@ -5,21 +5,23 @@
 //! expressed this way are left out: comparisons of floats, and conditions that need too many
 //! alternatives. Fewer claims can then be proved, but never a false one.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
+use crate::draft::Guard;
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Expr, ExprKind, Number, UnaryOp};
+use crate::index::{Atom, Data, IndexExpr};
 
 /// One alternative: all of these expressions are at least 0.
-pub(super) type Facts = Vec<IndexExpr>;
+pub type Facts = Vec<IndexExpr>;
 
 /// The maximal number of alternatives; a condition that would exceed it contributes no facts.
 const MOST_ALTERNATIVES: usize = 16;
 
 /// The alternatives of a conjunction of guards: where all guards hold, at least one alternative
 /// holds.
-pub(super) fn alternatives(guards: &[(Rc<Expr>, bool)]) -> Vec<Facts> {
-    guards.iter().fold(vec![Vec::new()], |all, (condition, holds)| both(all, of_condition(condition, *holds)))
+pub fn alternatives(guards: &[Guard]) -> Vec<Facts> {
+    guards.iter().fold(vec![Vec::new()], |all, guard| both(all, of_condition(&guard.condition, guard.holds)))
 }
 
 fn of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {

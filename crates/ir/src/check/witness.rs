@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId, VarId, arithmetic};
-
-use super::model::{Model, add_symbols};
-use crate::diagnostic::Diagnostic;
+use crate::arithmetic;
+use crate::draft::{Draft, Guard, add_symbols};
+use crate::expr::{BinaryOp, Expr, ExprKind, Number};
+use crate::index::{Atom, IndexExpr};
+use crate::program::{SymbolId, VarId};
 
 /// The maximal number of points that one search visits.
 const BUDGET: usize = 300_000;
@@ -17,9 +18,11 @@ const BUDGET: usize = 300_000;
 const LARGEST: i64 = 8;
 
 /// Values at which a claim fails.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Witness {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// The values of sizes and integer scalars that are not given.
     pub sizes: BTreeMap<SymbolId, i64>,
+    /// The values of variables.
     pub vars: BTreeMap<VarId, i64>,
 }
 
@@ -32,6 +35,7 @@ pub(super) enum Search {
 }
 
 impl Witness {
+    /// The value of an index, or `None` where it depends on data.
     pub fn eval(&self, expr: &IndexExpr) -> Option<i64> {
         expr.eval(&mut |atom| match atom {
             Atom::Var(var) => self.vars.get(var).copied(),
@@ -41,8 +45,13 @@ impl Witness {
         })
     }
 
+    /// Whether the guard allows its access, or `None` where it depends on data.
+    pub(super) fn allows(&self, guard: &Guard) -> Option<bool> {
+        self.holds(&guard.condition).map(|truth| truth == guard.holds)
+    }
+
     /// The truth of a condition, or `None` where it depends on data.
-    pub fn holds(&self, condition: &Expr) -> Option<bool> {
+    fn holds(&self, condition: &Expr) -> Option<bool> {
         self.value(condition).map(Number::is_true)
     }
 
@@ -77,35 +86,12 @@ impl Witness {
             ExprKind::Cast(operand) => self.value(operand)?.convert(expr.dtype),
         })
     }
-
-    /// `with N = 1, M = 2`, or an empty text where the sizes are given.
-    fn sizes_text(&self, model: &Model) -> String {
-        let sizes: Vec<String> = self
-            .sizes
-            .iter()
-            .map(|(symbol, value)| format!("{} = {value}", model.symbols[symbol.index()].name))
-            .collect();
-        if sizes.is_empty() { String::new() } else { format!("with {}", sizes.join(", ")) }
-    }
-
-    /// Adds the sizes of the witness to the message, unless they are given.
-    pub fn with_sizes(&self, diagnostic: Diagnostic, model: &Model) -> Diagnostic {
-        let sizes = self.sizes_text(model);
-        if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
-    }
-
-    /// `i = 3, j = 0`
-    pub fn vars_text(&self, model: &Model) -> String {
-        let vars: Vec<String> =
-            self.vars.iter().map(|(var, value)| format!("{} = {value}", model.var(*var).name)).collect();
-        vars.join(", ")
-    }
 }
 
 /// Searches for sizes and values of `vars` at which `fails` returns true. The search skips sizes at
 /// which a fact is negative, because the program is refused there anyway.
 pub(super) fn search(
-    model: &Model,
+    draft: &Draft,
     mentioned: &[&IndexExpr],
     vars: &[VarId],
     facts: &[IndexExpr],
@@ -113,18 +99,18 @@ pub(super) fn search(
 ) -> Search {
     let mut symbols = BTreeSet::new();
     mentioned.iter().copied().chain(facts).for_each(|expr| add_symbols(expr, &mut symbols));
-    for range in vars.iter().filter_map(|var| model.var(*var).range.as_ref()) {
+    for range in vars.iter().filter_map(|var| draft.var(*var).range.as_ref()) {
         add_symbols(&range.from, &mut symbols);
         add_symbols(&range.to, &mut symbols);
     }
     let symbols: Vec<SymbolId> = symbols.into_iter().collect();
     let mut budget = BUDGET;
-    for sizes in assignments(model, &symbols) {
+    for sizes in assignments(draft, &symbols) {
         let mut witness = Witness { sizes, vars: BTreeMap::new() };
         if facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
             continue;
         }
-        match visit(model, vars, &mut witness, &mut budget, fails) {
+        match visit(draft, vars, &mut witness, &mut budget, fails) {
             Visit::Found => return Search::Found(witness),
             Visit::Exhausted => return Search::Unknown,
             Visit::Done => {}
@@ -140,7 +126,7 @@ enum Visit {
 }
 
 fn visit(
-    model: &Model,
+    draft: &Draft,
     vars: &[VarId],
     witness: &mut Witness,
     budget: &mut usize,
@@ -153,10 +139,10 @@ fn visit(
         *budget -= 1;
         return if fails(witness) { Visit::Found } else { Visit::Done };
     };
-    let Some((from, to)) = extent(model, witness, *var) else { return Visit::Done };
+    let Some((from, to)) = extent(draft, witness, *var) else { return Visit::Done };
     for value in from..to {
         witness.vars.insert(*var, value);
-        match visit(model, rest, witness, budget, fails) {
+        match visit(draft, rest, witness, budget, fails) {
             Visit::Done => {}
             end => return end,
         }
@@ -165,15 +151,15 @@ fn visit(
     Visit::Done
 }
 
-pub(super) fn extent(model: &Model, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
-    let range = model.var(var).range.as_ref()?;
+pub(super) fn extent(draft: &Draft, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
+    let range = draft.var(var).range.as_ref()?;
     Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
 }
 
 /// Small sizes, the smallest first: all combinations of up to three symbols, a fixed sample for
 /// more.
-pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
-    let least = |symbol: &SymbolId| model.symbols[symbol.index()].least.unwrap_or(-3);
+pub(super) fn assignments(draft: &Draft, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
+    let least = |symbol: &SymbolId| draft.symbols[symbol.index()].least.unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
         let side = LARGEST as usize;

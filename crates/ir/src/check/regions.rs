@@ -5,11 +5,10 @@
 //! subtracted. With steps, each residue class is checked separately, because the elements of one
 //! class are dense again.
 
-use tilewright_ir::index::greatest_common_divisor;
-use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Atom, IndexExpr, VarId};
-
-use super::model::Model;
+use crate::index::{Atom, IndexExpr, greatest_common_divisor};
+use crate::interval::Knowledge;
+use crate::program::VarId;
+use crate::prove::nonnegative;
 
 /// `low`, `low + step`, … up to `high`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub(super) fn whole(shape: &[IndexExpr]) -> Region {
 /// The step at which an index takes every value between its ends, or `None` if it may leave gaps.
 /// `extent` returns the number of values of a variable, and `None` for a fixed variable.
 pub(super) fn dense_step(
-    model: &Model,
+    known: &dyn Knowledge,
     index: &IndexExpr,
     extent: &dyn Fn(VarId) -> Option<IndexExpr>,
 ) -> Option<i64> {
@@ -47,14 +46,14 @@ pub(super) fn dense_step(
         if rest.mentions(var) || coefficient.vars().iter().any(|other| *other == var) {
             return None;
         }
-        digits.push((magnitude(model, coefficient)?, extent));
+        digits.push((magnitude(known, coefficient)?, extent));
     }
     let step = digits.iter().filter_map(|(size, _)| size.as_constant()).min().unwrap_or(1).max(1);
     let mut reach = IndexExpr::constant(0);
     while !digits.is_empty() {
         let fits = |(size, _): &(IndexExpr, IndexExpr)| {
             let multiple = step == 1 || size.as_constant().is_some_and(|size| size % step == 0);
-            multiple && nonnegative(&reach.offset(step).sub(size), &[], model)
+            multiple && nonnegative(&reach.offset(step).sub(size), &[], known)
         };
         let (size, extent) = digits.remove(digits.iter().position(fits)?);
         reach = reach.add(&size.mul(&extent.offset(-1)));
@@ -63,18 +62,18 @@ pub(super) fn dense_step(
 }
 
 /// The absolute value of a coefficient whose sign is known.
-pub(super) fn magnitude(model: &Model, coefficient: IndexExpr) -> Option<IndexExpr> {
+pub(super) fn magnitude(known: &dyn Knowledge, coefficient: IndexExpr) -> Option<IndexExpr> {
     let opposite = coefficient.scale(-1);
-    if nonnegative(&coefficient, &[], model) {
+    if nonnegative(&coefficient, &[], known) {
         Some(coefficient)
     } else {
-        nonnegative(&opposite, &[], model).then_some(opposite)
+        nonnegative(&opposite, &[], known).then_some(opposite)
     }
 }
 
 /// Returns true if the boxes provably cover the region. False may also mean that the steps or the
 /// number of pieces are too large for the analysis.
-pub(super) fn covers(model: &Model, region: &Region, boxes: &[Region], facts: &[IndexExpr]) -> bool {
+pub(super) fn covers(known: &dyn Knowledge, region: &Region, boxes: &[Region], facts: &[IndexExpr]) -> bool {
     let mut steps = vec![1i64; region.len()];
     for interval in boxes.iter().flat_map(|inner| inner.iter().enumerate()) {
         let (dimension, interval) = interval;
@@ -100,7 +99,7 @@ pub(super) fn covers(model: &Model, region: &Region, boxes: &[Region], facts: &[
         let boxes: Vec<Region> =
             boxes.iter().filter_map(|inner| in_class(inner, &residues, &steps)).collect();
         let region = in_class(region, &residues, &steps);
-        region.is_some_and(|region| covers_class(model, region, &boxes, &steps, facts))
+        region.is_some_and(|region| covers_class(known, region, &boxes, &steps, facts))
     })
 }
 
@@ -122,8 +121,14 @@ fn in_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> 
 
 /// Checks the coverage of one residue class. All interval ends are elements of the class, and its
 /// neighbouring elements are `steps` apart.
-fn covers_class(model: &Model, region: Region, boxes: &[Region], steps: &[i64], facts: &[IndexExpr]) -> bool {
-    let empty = |interval: &Interval| nonnegative(&interval.low.sub(&interval.high).offset(-1), facts, model);
+fn covers_class(
+    known: &dyn Knowledge,
+    region: Region,
+    boxes: &[Region],
+    steps: &[i64],
+    facts: &[IndexExpr],
+) -> bool {
+    let empty = |interval: &Interval| nonnegative(&interval.low.sub(&interval.high).offset(-1), facts, known);
     let mut pieces = vec![region];
     for taken in boxes {
         let mut left = Vec::new();

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::{IndexExpr, TensorId, VarId};
-
+use super::Checker;
 use super::definedness::Supply;
-use super::model::{Model, Read, Source};
-use super::nest::{Nest, nest};
+use super::finding::{AccessId, Finding};
 use super::witness::{Witness, assignments, extent};
-use crate::ast::AssignOp;
+use crate::draft::Source;
+use crate::draft::tree::{Tree, tree};
+use crate::index::IndexExpr;
+use crate::program::{SymbolId, TensorId, Update, VarId};
 
 /// The maximal number of statement points that the whole trial visits.
 const BUDGET: usize = 2_000_000;
@@ -20,36 +21,28 @@ const MOST_ELEMENTS: i64 = 4_000_000;
 /// A quarter of the maximal number of size combinations that are tried.
 const MOST_SIZES: usize = 64;
 
-/// An element that is needed and not defined.
-pub(super) struct Undefined {
-    pub tensor: TensorId,
-    pub element: Vec<i64>,
-    pub witness: Witness,
-    /// The reading statement, with the access, or with `None` for its own target. The whole field
-    /// is `None` for a result that is undefined at the end.
-    pub read: Option<(usize, Option<Read>)>,
-}
-
 /// The outcome of a trial.
 pub(super) enum Trial {
     /// An element that is needed and not defined.
-    Found(Undefined),
+    Found(Finding),
     /// The only possible sizes were run to the end, and no condition or index depended on data.
     Complete,
     Unknown,
 }
 
 /// Runs the function at small sizes, or at the given sizes.
-pub(super) fn find_undefined(model: &Model, supplies: &[Supply]) -> Trial {
-    let symbols: Vec<_> = (0..model.symbols.len())
-        .filter(|at| model.symbols[*at].value.is_none())
-        .map(|at| tilewright_ir::SymbolId(at as u32))
+pub(super) fn find_undefined(checker: &Checker<'_>, supplies: &[Supply]) -> Trial {
+    let draft = checker.draft;
+    let symbols: Vec<SymbolId> = (0..draft.symbols.len())
+        .filter(|at| draft.symbols[*at].value.is_none())
+        .map(|at| SymbolId(at as u32))
         .collect();
-    let program = nest(model);
+    let runs: Vec<usize> = (0..draft.statements.len()).filter(|at| checker.parts(*at).is_some()).collect();
+    let program = tree(draft, &runs);
     let mut budget = BUDGET;
     let mut complete = symbols.is_empty();
-    for sizes in assignments(model, &symbols).into_iter().take(MOST_SIZES * 4) {
-        let Some(mut run) = Run::new(model, supplies, sizes, &mut budget) else {
+    for sizes in assignments(draft, &symbols).into_iter().take(MOST_SIZES * 4) {
+        let Some(mut run) = Run::new(checker, supplies, sizes, &mut budget) else {
             complete = false;
             continue;
         };
@@ -63,12 +56,12 @@ pub(super) fn find_undefined(model: &Model, supplies: &[Supply]) -> Trial {
 }
 
 struct Run<'a> {
-    model: &'a Model,
+    checker: &'a Checker<'a>,
     witness: Witness,
     shapes: Vec<Vec<i64>>,
     defined: Vec<Vec<bool>>,
     budget: &'a mut usize,
-    found: Option<Undefined>,
+    found: Option<Finding>,
     /// Whether every condition and subscript of the reads could be evaluated.
     certain: bool,
 }
@@ -77,19 +70,19 @@ impl<'a> Run<'a> {
     /// Prepares a run. Returns `None` for sizes that the program does not accept, or that are too
     /// large to try.
     fn new(
-        model: &'a Model,
+        checker: &'a Checker<'a>,
         supplies: &[Supply],
-        sizes: BTreeMap<tilewright_ir::SymbolId, i64>,
+        sizes: BTreeMap<SymbolId, i64>,
         budget: &'a mut usize,
     ) -> Option<Run<'a>> {
         let witness = Witness { sizes, vars: BTreeMap::new() };
-        if model.size_facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
+        if checker.size_facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
             return None;
         }
         let mut shapes = Vec::new();
         let mut defined = Vec::new();
-        for (at, tensor) in model.tensors.iter().enumerate() {
-            let input = matches!(tensor.source, Source::Param { .. }) || supplies[at] == Supply::Caller;
+        for (at, tensor) in checker.draft.tensors.iter().enumerate() {
+            let input = matches!(tensor.source, Source::Input { .. }) || supplies[at] == Supply::Caller;
             let shape: Vec<i64> =
                 tensor.shape.iter().flatten().map(|extent| witness.eval(extent)).collect::<Option<_>>()?;
             let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent))?;
@@ -101,25 +94,24 @@ impl<'a> Run<'a> {
             }
             shapes.push(shape);
         }
-        Some(Run { model, witness, shapes, defined, budget, found: None, certain: true })
+        Some(Run { checker, witness, shapes, defined, budget, found: None, certain: true })
     }
 
-    fn run(&mut self, nodes: &[Nest]) {
+    fn run(&mut self, nodes: &[Tree]) {
         for node in nodes {
             if self.found.is_some() || *self.budget == 0 {
                 return;
             }
             match node {
-                Nest::Statement(at) => self.statement(*at),
-                Nest::For(id, body) => {
-                    let var = self.model.loops[id.0].var;
-                    let Some((from, to)) = extent(self.model, &self.witness, var) else { return };
+                Tree::Statement(at) => self.statement(*at),
+                Tree::For(var, body) => {
+                    let Some((from, to)) = extent(self.checker.draft, &self.witness, *var) else { return };
                     for value in from..to {
-                        self.witness.vars.insert(var, value);
+                        self.witness.vars.insert(*var, value);
                         self.run(body);
                     }
                     if self.found.is_none() {
-                        self.witness.vars.remove(&var);
+                        self.witness.vars.remove(var);
                     }
                 }
             }
@@ -127,10 +119,10 @@ impl<'a> Run<'a> {
     }
 
     fn statement(&mut self, at: usize) {
-        let vars = self.model.statements[at].vars.clone();
+        let vars = self.checker.draft.statements[at].vars.clone();
         let mut written = Vec::new();
         self.points(at, &vars, &mut written);
-        let target = self.model.statements[at].target.index();
+        let target = self.checker.draft.statements[at].target.index();
         if let Some(defined) = self.defined.get_mut(target).filter(|defined| !defined.is_empty()) {
             written.into_iter().for_each(|place| defined[place] = true);
         }
@@ -143,7 +135,7 @@ impl<'a> Run<'a> {
             return;
         }
         if let Some((var, rest)) = vars.split_first() {
-            let Some((from, to)) = extent(self.model, &self.witness, *var) else { return };
+            let Some((from, to)) = extent(self.checker.draft, &self.witness, *var) else { return };
             for value in from..to {
                 self.witness.vars.insert(*var, value);
                 self.points(at, rest, written);
@@ -154,26 +146,25 @@ impl<'a> Run<'a> {
             return;
         }
         *self.budget -= 1;
-        let statement = &self.model.statements[at];
-        let Some(lowered) = &statement.lowered else { return };
-        for read in lowered.reads.iter().filter(|read| !read.exists) {
-            let verdicts: Vec<Option<bool>> = read
-                .guards
-                .iter()
-                .map(|(guard, holds)| self.witness.holds(guard).map(|truth| truth == *holds))
-                .collect();
+        let statement = &self.checker.draft.statements[at];
+        let Some(parts) = self.checker.parts(at) else { return };
+        for (place, read) in parts.reads.iter().enumerate().filter(|(_, read)| !read.exists) {
+            let verdicts: Vec<Option<bool>> =
+                read.guards.iter().map(|guard| self.witness.allows(guard)).collect();
             if verdicts.iter().all(|verdict| *verdict == Some(true)) {
-                self.need(at, read.access.tensor, &read.access.indices, Some(read));
+                let access = AccessId { statement: at, read: Some(place) };
+                self.need(access, read.access.tensor, &read.access.indices);
             } else if !verdicts.contains(&Some(false)) {
                 self.certain = false;
             }
         }
         if statement.reads_target() {
-            return self.need(at, statement.target, &lowered.indices, None);
+            let access = AccessId { statement: at, read: None };
+            return self.need(access, statement.target, &parts.indices);
         }
-        match self.place(statement.target, &lowered.indices) {
+        match self.place(statement.target, &parts.indices) {
             Some(place) => written.push(place),
-            None if matches!(statement.op, AssignOp::Reduce { reset: true, .. }) => {
+            None if matches!(statement.update, Update::Reduce { reset: true, .. }) => {
                 written.extend(0..self.defined[statement.target.index()].len());
             }
             None => {}
@@ -191,7 +182,7 @@ impl<'a> Run<'a> {
         usize::try_from(place).ok()
     }
 
-    fn need(&mut self, at: usize, tensor: TensorId, indices: &[IndexExpr], read: Option<&Read>) {
+    fn need(&mut self, access: AccessId, tensor: TensorId, indices: &[IndexExpr]) {
         let Some(place) = self.place(tensor, indices) else {
             self.certain = false;
             return;
@@ -199,18 +190,23 @@ impl<'a> Run<'a> {
         if self.defined[tensor.index()].get(place) == Some(&false) && self.found.is_none() {
             let element = indices.iter().filter_map(|index| self.witness.eval(index)).collect();
             let witness = self.witness.clone();
-            self.found = Some(Undefined { tensor, element, witness, read: Some((at, read.cloned())) });
+            self.found = Some(Finding::UndefinedRead { tensor, element, access, witness });
         }
     }
 
     /// A result element that was never defined. Returns `None` if the budget ran out before the
     /// end.
-    fn undefined_result(self) -> Option<Undefined> {
+    fn undefined_result(self) -> Option<Finding> {
         if *self.budget == 0 {
             return None;
         }
-        let results =
-            self.model.tensors.iter().enumerate().filter(|(_, tensor)| tensor.source == Source::Result);
+        let results = self
+            .checker
+            .draft
+            .tensors
+            .iter()
+            .enumerate()
+            .filter(|(_, tensor)| tensor.source == Source::Result);
         let (at, place) = results
             .filter_map(|(at, _)| {
                 self.defined[at].iter().position(|defined| !defined).map(|place| (at, place))
@@ -222,6 +218,6 @@ impl<'a> Run<'a> {
             element.insert(0, rest % extent);
             rest /= extent;
         }
-        Some(Undefined { tensor: TensorId(at as u32), element, witness: self.witness, read: None })
+        Some(Finding::UndefinedResult { tensor: TensorId(at as u32), element, witness: self.witness })
     }
 }

@@ -1,0 +1,324 @@
+//! Turns the collected parts into a draft, and a draft that passes every check into a program.
+//!
+//! Handles number tensors and variables in the order in which they were declared. A draft lists
+//! inputs before results before temporaries, and gives each statement variables of its own. So the
+//! ids of the handles are replaced here.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{BuildError, DeclaredVar, Index, ProgramBuilder, WrittenStatement};
+use crate::check::{Finding, Supply, check, describe};
+use crate::draft::{Draft, Parts, Source, Statement, Tensor, Var, assemble};
+use crate::expr::{Expr, ExprKind, Origin};
+use crate::index::{Atom, Data, IndexExpr};
+use crate::program::{Program, Range, Symbol, SymbolKind, TensorId, VarId};
+use crate::verify::well_formed;
+
+/// Checks the parts, or returns all mistakes that can be found together.
+pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>> {
+    let mut mistakes = name_mistakes(&builder);
+    mistakes.extend(size_mistakes(&builder));
+    let mut drafting = Drafting::new(&builder);
+    for statement in &builder.statements {
+        if let Err(mistake) = drafting.statement(statement) {
+            mistakes.push(mistake);
+        }
+    }
+    let draft = drafting.finish().map_err(|mistake| vec![mistake]);
+    match mistakes.is_empty() {
+        true => checked(draft?),
+        false => Err(mistakes),
+    }
+}
+
+/// Checks the draft, for all sizes or at the given ones.
+fn checked(mut draft: Draft) -> Result<Program, Vec<BuildError>> {
+    let form = assemble(draft.clone(), &vec![Supply::Defined; draft.tensors.len()]);
+    form.iter().try_for_each(|form| well_formed(form).map_err(|mistake| vec![mistake.into()]))?;
+    let general = draft.specialize();
+    let report = check(&draft);
+    let errors = report.findings.iter().filter(|finding| finding.is_error());
+    let mut mistakes: Vec<BuildError> = errors.map(|finding| meaning(finding, &draft)).collect();
+    let tensors = draft.tensors.iter().zip(&report.supplies);
+    let read_first =
+        tensors.filter(|(tensor, supply)| tensor.source == Source::Result && **supply == Supply::Caller);
+    mistakes.extend(read_first.map(|(tensor, _)| BuildError::ReadOutput(tensor.name.clone())));
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let general = general.and_then(|draft| assemble(draft, &report.supplies)).map(Arc::new);
+    let program = assemble(draft, &report.supplies).expect("a builder leaves no gaps in its draft");
+    Ok(Program { general, ..program })
+}
+
+fn meaning(finding: &Finding, draft: &Draft) -> BuildError {
+    BuildError::Meaning { finding: Box::new(finding.clone()), text: describe(finding, draft) }
+}
+
+/// Reports names that are no names, and names that are taken. Sizes and tensors have separate name
+/// spaces; scalars and variables belong to both.
+fn name_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
+    let is_size = |symbol: &&Symbol| symbol.kind == SymbolKind::Size;
+    let sizes: Vec<&String> = builder.symbols.iter().filter(is_size).map(|symbol| &symbol.name).collect();
+    let tensors: Vec<&String> = builder.tensors.iter().map(|tensor| &tensor.name).collect();
+    // Several variables may share a name: they are usually in different statements.
+    let vars: BTreeSet<&String> = builder.vars.iter().map(|var| &var.name).collect();
+    let shared: Vec<&String> = builder.scalars.iter().map(|scalar| &scalar.name).chain(vars).collect();
+    let all = [&builder.name].into_iter().chain(sizes.iter().chain(&tensors).chain(&shared).copied());
+    let invalid = all.filter(|name| !is_name(name)).map(|name| BuildError::InvalidName(name.clone()));
+    let taken = [repeated(&sizes, &shared), repeated(&tensors, &shared)];
+    let taken: BTreeSet<&String> = taken.into_iter().flatten().collect();
+    invalid.chain(taken.into_iter().map(|name| BuildError::NameTaken(name.clone()))).collect()
+}
+
+fn repeated<'a>(names: &[&'a String], others: &[&'a String]) -> Vec<&'a String> {
+    let mut seen = HashSet::new();
+    names.iter().chain(others).copied().filter(|name| !seen.insert(*name)).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+}
+
+fn size_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
+    let small = builder.symbols.iter().filter_map(|symbol| {
+        let (value, least) = symbol.value.zip(symbol.least).filter(|(value, least)| value < least)?;
+        Some(BuildError::SmallSize { name: symbol.name.clone(), least, value })
+    });
+    small.collect()
+}
+
+/// The variables of one statement: of each declared variable, the variable in the draft.
+type Renamed = HashMap<VarId, VarId>;
+
+/// A draft in the making.
+struct Drafting<'b> {
+    builder: &'b ProgramBuilder,
+    /// The id in the draft of each declared tensor.
+    tensors: Vec<TensorId>,
+    /// The variables of ordered loops in the draft, by their declared variables.
+    loops: Renamed,
+    vars: Vec<Var>,
+    statements: Vec<Statement>,
+}
+
+impl<'b> Drafting<'b> {
+    fn new(builder: &'b ProgramBuilder) -> Drafting<'b> {
+        let mut order: Vec<usize> = (0..builder.tensors.len()).collect();
+        order.sort_by_key(|at| rank_of(builder.tensors[*at].source));
+        let mut tensors = vec![TensorId(0); order.len()];
+        order.iter().enumerate().for_each(|(place, at)| tensors[*at] = TensorId(place as u32));
+        Drafting { builder, tensors, loops: Renamed::new(), vars: Vec::new(), statements: Vec::new() }
+    }
+
+    fn finish(self) -> Result<Draft, BuildError> {
+        let mut tensors: Vec<(TensorId, Tensor)> = Vec::new();
+        for (at, declared) in self.builder.tensors.iter().enumerate() {
+            let shape: Result<Vec<IndexExpr>, BuildError> = declared
+                .shape
+                .iter()
+                .map(|extent| self.index(extent, &declared.name, &Renamed::new()))
+                .collect();
+            let tensor = Tensor {
+                name: declared.name.clone(),
+                dtype: Some(declared.dtype),
+                shape: Some(shape?),
+                is_hull: false,
+                source: declared.source,
+                is_suspect: false,
+                origin: Origin::default(),
+            };
+            tensors.push((self.tensors[at], tensor));
+        }
+        tensors.sort_by_key(|(id, _)| *id);
+        Ok(Draft {
+            name: self.builder.name.clone(),
+            symbols: self.builder.symbols.clone(),
+            scalars: self.builder.scalars.clone(),
+            tensors: tensors.into_iter().map(|(_, tensor)| tensor).collect(),
+            vars: self.vars,
+            statements: self.statements,
+            is_incomplete: false,
+        })
+    }
+
+    fn statement(&mut self, written: &WrittenStatement) -> Result<(), BuildError> {
+        let declared =
+            self.builder.tensors.get(written.target.tensor.id.index()).ok_or(BuildError::ForeignHandle)?;
+        let of_target = |error| BuildError::Type { tensor: declared.name.clone(), error };
+        let value = written.value.clone().stored_as(declared.dtype).map_err(of_target)?;
+        let indices: Result<Vec<IndexExpr>, _> =
+            written.target.indices.iter().map(|index| index.0.clone()).collect();
+        let mut indices = indices.map_err(of_target)?;
+        let loops: Result<Vec<VarId>, BuildError> =
+            written.loops.iter().map(|declared| self.loop_var(*declared)).collect();
+        let loops = loops?;
+        let renamed = self.own_vars(&indices, &value, &written.loops)?;
+        for index in &mut indices {
+            *index = self.renamed(index, &renamed)?;
+        }
+        let value = self.renamed_value(value, &renamed)?;
+        if indices.len() != declared.shape.len() {
+            return Err(rank_mistake(&declared.name, declared.shape.len(), indices.len()));
+        }
+        let mut vars: Vec<VarId> = renamed.values().copied().filter(|var| !loops.contains(var)).collect();
+        vars.sort();
+        self.statements.push(Statement {
+            target: self.tensors[written.target.tensor.id.index()],
+            update: written.update,
+            loops,
+            vars,
+            parts: Some(Parts::new(indices, value)),
+            origin: Origin::default(),
+        });
+        Ok(())
+    }
+
+    /// The variable of an ordered loop in the draft.
+    fn loop_var(&mut self, declared: VarId) -> Result<VarId, BuildError> {
+        if let Some(var) = self.loops.get(&declared) {
+            return Ok(*var);
+        }
+        let var = self.add_var(&self.builder.vars[declared.index()])?;
+        self.loops.insert(declared, var);
+        Ok(var)
+    }
+
+    fn add_var(&mut self, declared: &DeclaredVar) -> Result<VarId, BuildError> {
+        let none = Renamed::new();
+        let range = Range {
+            from: self.index(&declared.from, &declared.name, &none)?,
+            to: self.index(&declared.to, &declared.name, &none)?,
+        };
+        self.vars.push(Var { name: declared.name.clone(), range: Some(range) });
+        Ok(VarId(self.vars.len() as u32 - 1))
+    }
+
+    /// Gives a statement a copy of each variable that it mentions, in the order of their first
+    /// mention. The variables of the loops around it are shared.
+    fn own_vars(
+        &mut self,
+        indices: &[IndexExpr],
+        value: &Expr,
+        around: &[VarId],
+    ) -> Result<Renamed, BuildError> {
+        let mut renamed: Renamed = around.iter().map(|declared| (*declared, self.loops[declared])).collect();
+        for var in mentioned(indices, value) {
+            let declared = self.builder.vars.get(var.index()).ok_or(BuildError::ForeignHandle)?;
+            match renamed.contains_key(&var) {
+                true => {}
+                false if declared.is_ordered => return Err(BuildError::OutsideLoop(declared.name.clone())),
+                false => {
+                    let own = self.add_var(declared)?;
+                    renamed.insert(var, own);
+                }
+            }
+        }
+        let names: Vec<&String> = renamed.values().map(|var| &self.vars[var.index()].name).collect();
+        match repeated(&names, &[]).first() {
+            Some(name) => Err(BuildError::NameTaken((*name).clone())),
+            None => Ok(renamed),
+        }
+    }
+
+    /// A bound or extent of the tensor or variable `name`.
+    fn index(&self, index: &Index, name: &str, renamed: &Renamed) -> Result<IndexExpr, BuildError> {
+        let of_name = |error| BuildError::Type { tensor: name.to_owned(), error };
+        self.renamed(&index.0.clone().map_err(of_name)?, renamed)
+    }
+
+    /// The index with the ids of the draft.
+    fn renamed(&self, index: &IndexExpr, renamed: &Renamed) -> Result<IndexExpr, BuildError> {
+        let mut mistake = None;
+        let mut replace = |atom: &Atom| {
+            let replaced = match atom {
+                Atom::Var(var) => renamed.get(var).map(|var| Some(IndexExpr::var(*var))),
+                Atom::Symbol(symbol) => (symbol.index() < self.builder.symbols.len()).then_some(None),
+                _ => Some(None),
+            };
+            if replaced.is_none() {
+                mistake = Some(BuildError::ForeignHandle);
+            }
+            replaced.flatten()
+        };
+        let result = index.substitute(&mut replace);
+        match mistake {
+            Some(mistake) => Err(mistake),
+            None => self.renamed_data(&result),
+        }
+    }
+
+    /// The index with the tensors of the draft in its data, whose variables are renamed already.
+    fn renamed_data(&self, index: &IndexExpr) -> Result<IndexExpr, BuildError> {
+        let mut mistake = None;
+        let result = index.substitute(&mut |atom| {
+            let Atom::Data(data) = atom else { return None };
+            let mut value = data.value.clone();
+            mistake = mistake.take().or(self.rename_tensors(&mut value).err());
+            let data = Data { value, declared: data.declared.clone() };
+            Some(IndexExpr::atom(Atom::Data(Arc::new(data))))
+        });
+        mistake.map_or(Ok(result), Err)
+    }
+
+    fn renamed_value(&self, mut value: Expr, renamed: &Renamed) -> Result<Expr, BuildError> {
+        let mut mistake = None;
+        value.map_indices(&mut |index| match self.renamed(index, renamed) {
+            Ok(index) => index,
+            Err(found) => {
+                mistake = Some(found);
+                index.clone()
+            }
+        });
+        self.rename_tensors(&mut value)?;
+        mistake.map_or(Ok(value), Err)
+    }
+
+    /// Replaces the tensors of all accesses outside of subscripts.
+    fn rename_tensors(&self, value: &mut Expr) -> Result<(), BuildError> {
+        if let ExprKind::Load(access) = &mut value.kind {
+            let at = access.tensor.index();
+            let declared = self.builder.tensors.get(at).ok_or(BuildError::ForeignHandle)?;
+            if access.indices.len() != declared.shape.len() {
+                return Err(rank_mistake(&declared.name, declared.shape.len(), access.indices.len()));
+            }
+            access.tensor = self.tensors[at];
+        }
+        value.operands_mut().iter_mut().try_for_each(|operand| self.rename_tensors(operand))
+    }
+}
+
+fn rank_mistake(tensor: &str, rank: usize, found: usize) -> BuildError {
+    BuildError::Rank { tensor: tensor.to_owned(), rank, found }
+}
+
+/// Inputs come before results, and results before temporaries.
+fn rank_of(source: Source) -> u8 {
+    match source {
+        Source::Input { .. } => 0,
+        Source::Result | Source::Updated => 1,
+        Source::Temporary => 2,
+    }
+}
+
+/// The variables of a statement, in the order of their first mention.
+fn mentioned(indices: &[IndexExpr], value: &Expr) -> Vec<VarId> {
+    let mut vars = Vec::new();
+    let mut add = |index: &IndexExpr| {
+        index.visit(&mut |atom| {
+            if let Atom::Var(var) = atom
+                && !vars.contains(var)
+            {
+                vars.push(*var);
+            }
+        });
+    };
+    indices.iter().for_each(&mut add);
+    value.clone().map_indices(&mut |index| {
+        add(index);
+        index.clone()
+    });
+    vars
+}

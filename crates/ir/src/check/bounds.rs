@@ -1,0 +1,184 @@
+//! Checks that every access stays within its tensor.
+//!
+//! An access is proved in bounds for all sizes, or refuted by a counterexample. An access that
+//! depends on data, or that can neither be proved nor refuted, is checked when the program runs.
+
+use std::collections::BTreeSet;
+
+use super::Checker;
+use super::facts::{Facts, alternatives};
+use super::finding::{AccessId, Finding};
+use super::witness::{Search, Witness, search};
+use crate::draft::Guard;
+use crate::expr::{Expr, ExprKind};
+use crate::index::{Atom, IndexExpr};
+use crate::interval::upper_bound;
+use crate::program::{TensorId, VarId};
+use crate::prove::nonnegative;
+
+/// Reports accesses that can leave their tensor.
+pub(super) fn check(checker: &mut Checker<'_>) {
+    for at in 0..checker.draft.statements.len() {
+        let found = check_statement(checker, at);
+        if found.iter().any(Finding::is_error) {
+            checker.suspect(checker.draft.statements[at].target);
+        }
+        checker.findings.extend(found);
+    }
+}
+
+fn check_statement(checker: &Checker<'_>, at: usize) -> Vec<Finding> {
+    let Some(parts) = checker.parts(at) else { return Vec::new() };
+    let reads = parts.reads.iter().enumerate().map(|(place, read)| Use {
+        id: AccessId { statement: at, read: Some(place) },
+        tensor: read.access.tensor,
+        indices: &read.access.indices,
+        guards: &read.guards,
+    });
+    let write = Use {
+        id: AccessId { statement: at, read: None },
+        tensor: checker.draft.statements[at].target,
+        indices: &parts.indices,
+        guards: &[],
+    };
+    reads.chain([write]).filter_map(|access| check_access(checker, &access)).collect()
+}
+
+/// An access under conditions, read or written.
+struct Use<'a> {
+    id: AccessId,
+    tensor: TensorId,
+    indices: &'a [IndexExpr],
+    guards: &'a [Guard],
+}
+
+/// The claim that one subscript of an access stays between 0 and its extent.
+struct Claim<'a> {
+    access: &'a Use<'a>,
+    dimension: usize,
+    index: &'a IndexExpr,
+    extent: &'a IndexExpr,
+}
+
+fn check_access(checker: &Checker<'_>, access: &Use<'_>) -> Option<Finding> {
+    if checker.is_suspect(access.tensor) {
+        return None;
+    }
+    let shape = checker.draft.tensor(access.tensor).shape.as_ref()?;
+    let guards = alternatives(access.guards);
+    access.indices.iter().zip(shape).enumerate().find_map(|(dimension, (index, extent))| {
+        check_claim(checker, &Claim { access, dimension, index, extent }, &guards)
+    })
+}
+
+fn check_claim(checker: &Checker<'_>, claim: &Claim<'_>, guards: &[Facts]) -> Option<Finding> {
+    let slack = slack(checker, claim);
+    if nonnegative(claim.index, &[], checker) && nonnegative(&slack, &[], checker) {
+        return None;
+    }
+    let statement = &checker.draft.statements[claim.access.id.statement];
+    let size_facts = checker.facts_about(statement, &[claim.index, claim.extent]);
+    let in_bounds = guards.iter().all(|facts| {
+        let facts: Vec<IndexExpr> =
+            facts.iter().chain(&remainder_facts(facts, checker)).chain(&size_facts).cloned().collect();
+        nonnegative(&IndexExpr::constant(-1), &facts, checker)
+            || (nonnegative(claim.index, &facts, checker) && nonnegative(&slack, &facts, checker))
+    });
+    if in_bounds || reads_data(claim.index) {
+        return None;
+    }
+    refute(checker, claim, &size_facts)
+}
+
+/// An expression that is at least 0 where the index is below its extent.
+fn slack(checker: &Checker<'_>, claim: &Claim<'_>) -> IndexExpr {
+    let is_write = claim.access.id.read.is_none();
+    if is_write && checker.draft.tensor(claim.access.tensor).is_hull {
+        return IndexExpr::constant(0);
+    }
+    let last = claim.extent.offset(-1);
+    // Most shapes are the hull of what is written, and the bound of the index proves that at once.
+    let below = |bound: &IndexExpr| nonnegative(&last.sub(bound), &[], checker);
+    if is_write && upper_bound(claim.index, checker).is_some_and(|bound| below(&bound)) {
+        return IndexExpr::constant(0);
+    }
+    last.sub(claim.index)
+}
+
+/// Searches for sizes and variables at which the claim fails.
+fn refute(checker: &Checker<'_>, claim: &Claim<'_>, size_facts: &[IndexExpr]) -> Option<Finding> {
+    // The search also covers the variables and sizes of the guards.
+    let guard_indices = guard_indices(claim.access.guards);
+    let mentioned: Vec<&IndexExpr> = [claim.index, claim.extent].into_iter().chain(&guard_indices).collect();
+    let vars: BTreeSet<VarId> =
+        [claim.index].into_iter().chain(&guard_indices).flat_map(IndexExpr::vars).collect();
+    let vars: Vec<VarId> = vars.into_iter().collect();
+    let mut depends_on_data = false;
+    let outcome = search(checker.draft, &mentioned, &vars, size_facts, &mut |witness| {
+        if is_inside(claim, witness) {
+            return false;
+        }
+        let verdicts: Vec<Option<bool>> =
+            claim.access.guards.iter().map(|guard| witness.allows(guard)).collect();
+        let excluded = verdicts.contains(&Some(false));
+        depends_on_data |= !excluded && verdicts.contains(&None);
+        !excluded && !verdicts.contains(&None)
+    });
+    let (access, dimension) = (claim.access.id, claim.dimension);
+    match outcome {
+        Search::Found(witness) => {
+            let index = witness.eval(claim.index).unwrap_or_default();
+            let extent = witness.eval(claim.extent).unwrap_or_default();
+            Some(Finding::OutOfBounds { access, dimension, index, extent, witness })
+        }
+        // Where a condition depends on data, the access is checked when the program runs.
+        _ if depends_on_data => None,
+        Search::Proved => None,
+        Search::Unknown => Some(Finding::MaybeOutOfBounds { access, dimension }),
+    }
+}
+
+fn is_inside(claim: &Claim<'_>, witness: &Witness) -> bool {
+    match (witness.eval(claim.index), witness.eval(claim.extent)) {
+        (Some(index), Some(extent)) => (0..extent).contains(&index),
+        _ => true,
+    }
+}
+
+/// Facts that a non-negative number is at least its remainder: where `i % 2 == 1`, `i` is at least
+/// 1.
+fn remainder_facts(facts: &[IndexExpr], checker: &Checker<'_>) -> Vec<IndexExpr> {
+    let mut found = Vec::new();
+    for atom in facts.iter().flat_map(|fact| fact.terms()).flat_map(|term| &term.factors) {
+        if let Atom::Mod(pair) = atom
+            && nonnegative(&pair.0, &[], checker)
+        {
+            found.push(pair.0.sub(&IndexExpr::atom(atom.clone())));
+        }
+    }
+    found
+}
+
+/// Returns true when the value of an index depends on tensors, or on scalars that are not symbols.
+fn reads_data(index: &IndexExpr) -> bool {
+    fn reads(expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Load(_) | ExprKind::Scalar(_) => true,
+            ExprKind::Index(index) => reads_data(index),
+            _ => expr.operands().iter().any(reads),
+        }
+    }
+    index.any(&mut |atom| matches!(atom, Atom::Data(data) if reads(&data.value)))
+}
+
+/// The index expressions in the conditions around an access.
+fn guard_indices(guards: &[Guard]) -> Vec<IndexExpr> {
+    let mut indices = Vec::new();
+    for guard in guards {
+        (*guard.condition).clone().map_indices(&mut |index| {
+            indices.push(index.clone());
+            index.clone()
+        });
+    }
+    indices
+}

@@ -1,0 +1,54 @@
+//! Checks that every range has a value, and every tensor an element.
+
+use super::Checker;
+use super::finding::Finding;
+use crate::program::{TensorId, VarId};
+use crate::prove::nonnegative;
+
+/// Reports the variables of statements whose ranges are empty for all sizes.
+///
+/// An ordered loop may be empty: a recurrence over one element consists of its first element only.
+pub(super) fn check_ranges(checker: &mut Checker<'_>) {
+    let draft = checker.draft;
+    for (at, statement) in draft.statements.iter().enumerate() {
+        for var in &statement.vars {
+            if is_empty(checker, *var) && !is_in_empty_loop(checker, at) {
+                checker.report(Finding::EmptyRange(*var));
+                checker.discarded[at] = true;
+                checker.suspect(statement.target);
+            }
+        }
+    }
+}
+
+fn is_empty(checker: &Checker<'_>, var: VarId) -> bool {
+    let Some(range) = &checker.draft.var(var).range else { return false };
+    let missing = range.from.sub(&range.to);
+    match missing.as_constant() {
+        Some(value) => value >= 0,
+        None => nonnegative(&missing, &[], checker),
+    }
+}
+
+/// Returns true when the statement is in a loop that does not run.
+fn is_in_empty_loop(checker: &Checker<'_>, at: usize) -> bool {
+    checker.draft.statements[at].loops.iter().any(|var| {
+        let range = checker.draft.var(*var).range.as_ref();
+        range.and_then(|range| range.extent().as_constant()).is_some_and(|extent| extent <= 0)
+    })
+}
+
+/// Reports tensors that are empty at the given sizes.
+pub(super) fn check_tensors(checker: &mut Checker<'_>) {
+    for (at, tensor) in checker.draft.tensors.iter().enumerate() {
+        let id = TensorId(at as u32);
+        let extents = tensor.shape.iter().flatten().map(|extent| extent.as_constant());
+        let none = extents.enumerate().find_map(|(dimension, extent)| {
+            extent.filter(|extent| *extent < 1).map(|extent| (dimension, extent))
+        });
+        if let (Some((dimension, extent)), false) = (none, checker.is_suspect(id)) {
+            checker.report(Finding::EmptyTensor { tensor: id, dimension, extent });
+            checker.suspect(id);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Checks what a program means: on a [`Draft`], before it becomes a [`Program`](crate::Program).
+//! The passes, in order:
+//!
+//! | pass | file | finds |
+//! |---|---|---|
+//! | numbers | `numbers` | indices too large for 64 bits |
+//! | ranges and shapes | `emptiness` | ranges and tensors without any value |
+//! | bounds | `bounds` | accesses out of bounds |
+//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates, resets of tensors that are read |
+//! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
+//!
+//! A check proves its claim for all sizes, or refutes it by a counterexample, or leaves it open. A
+//! [`Finding`] says which statement and access of the draft is at fault, with the values of the
+//! counterexample. It contains neither positions in a text nor advice: front ends add both, and
+//! [`describe`] has a sentence for each finding.
+//!
+//! An error about a tensor makes the tensor suspect, and later passes report no consequences of the
+//! same mistake. `facts` extracts facts from conditions, `size_facts` from ranges and shapes, and
+//! `witness` finds counterexamples where a proof fails.
+
+mod bounds;
+mod definedness;
+mod emptiness;
+mod facts;
+mod finding;
+mod numbers;
+mod regions;
+mod size_facts;
+mod trial;
+mod witness;
+mod words;
+mod writes;
+
+pub use definedness::Supply;
+pub use facts::{Facts, alternatives};
+pub use finding::{AccessId, Finding, Large};
+pub use witness::Witness;
+pub use words::describe;
+
+use crate::draft::{Draft, Parts};
+use crate::index::IndexExpr;
+use crate::interval::Knowledge;
+use crate::program::{Range, SymbolId, TensorId, VarId};
+
+/// The result of all checks.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Errors and warnings, in the order of the passes.
+    pub findings: Vec<Finding>,
+    /// How the content of each tensor is defined.
+    pub supplies: Vec<Supply>,
+    /// Expressions of the sizes that must not be negative. The program is refused at sizes where
+    /// one is negative.
+    pub requirements: Vec<IndexExpr>,
+}
+
+/// Checks a draft. The ids of the draft must point into their tables.
+pub fn check(draft: &Draft) -> Report {
+    let mut checker = Checker::new(draft);
+    numbers::check(&mut checker);
+    emptiness::check_ranges(&mut checker);
+    emptiness::check_tensors(&mut checker);
+    bounds::check(&mut checker);
+    writes::check(&mut checker);
+    let supplies = definedness::check(&mut checker);
+    Report { findings: checker.findings, supplies, requirements: checker.size_facts }
+}
+
+/// The state of a check.
+struct Checker<'d> {
+    draft: &'d Draft,
+    /// Expressions that are never negative for sizes that the program accepts.
+    size_facts: Vec<IndexExpr>,
+    /// For each tensor, whether a mistake about it is known.
+    suspect: Vec<bool>,
+    /// For each statement, whether it never runs, so that nothing is found about it.
+    discarded: Vec<bool>,
+    findings: Vec<Finding>,
+}
+
+impl<'d> Checker<'d> {
+    fn new(draft: &'d Draft) -> Checker<'d> {
+        Checker {
+            draft,
+            size_facts: size_facts::collect(draft),
+            suspect: draft.tensors.iter().map(|tensor| tensor.is_suspect).collect(),
+            discarded: vec![false; draft.statements.len()],
+            findings: Vec::new(),
+        }
+    }
+
+    /// The parts of the statement at a position, unless it has a gap or never runs.
+    fn parts(&self, at: usize) -> Option<&'d Parts> {
+        self.draft.statements[at].parts.as_ref().filter(|_| !self.discarded[at])
+    }
+
+    fn is_suspect(&self, tensor: TensorId) -> bool {
+        self.suspect[tensor.index()]
+    }
+
+    fn suspect(&mut self, tensor: TensorId) {
+        self.suspect[tensor.index()] = true;
+    }
+
+    /// Returns true when later passes can check a tensor: no mistake about it is known, and its
+    /// shape is.
+    fn is_sound(&self, tensor: TensorId) -> bool {
+        !self.is_suspect(tensor) && self.draft.tensor(tensor).shape.is_some()
+    }
+
+    fn report(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+impl Knowledge for Checker<'_> {
+    fn range(&self, var: VarId) -> Option<Range> {
+        self.draft.range(var)
+    }
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        self.draft.least(symbol)
+    }
+}

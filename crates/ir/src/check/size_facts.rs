@@ -1,0 +1,59 @@
+//! Facts that hold for every size that a program accepts: no range and no tensor is empty. Ordered
+//! loops may be empty.
+
+use std::collections::BTreeSet;
+
+use super::Checker;
+use crate::draft::{Draft, Statement, add_symbols};
+use crate::index::IndexExpr;
+use crate::program::{Range, VarId};
+use crate::prove::nonnegative;
+
+/// The maximal number of facts about sizes in a proof; more facts do not make a proof likelier.
+const MOST_FACTS: usize = 16;
+
+/// Collects the facts, as expressions that are at least 0.
+pub(super) fn collect(draft: &Draft) -> Vec<IndexExpr> {
+    let boxed: BTreeSet<VarId> =
+        draft.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
+    let ranges = boxed.into_iter().filter_map(|var| draft.var(var).range.as_ref());
+    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty(draft, range)).collect();
+    for extent in draft.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
+        facts.extend(not_obvious(draft, extent.offset(-1)));
+    }
+    facts.into_iter().collect()
+}
+
+fn nonempty(draft: &Draft, range: &Range) -> Option<IndexExpr> {
+    not_obvious(draft, range.extent().offset(-1))
+}
+
+/// The fact, unless it holds for every size anyway.
+fn not_obvious(draft: &Draft, fact: IndexExpr) -> Option<IndexExpr> {
+    (!nonnegative(&fact, &[], draft)).then_some(fact)
+}
+
+impl Checker<'_> {
+    /// The facts that are relevant to a statement and to the given expressions.
+    pub(super) fn facts_about(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
+        let mut symbols = BTreeSet::new();
+        exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
+        for range in self.draft.all_vars(statement).into_iter().filter_map(|var| self.draft_range(var)) {
+            add_symbols(&range.from, &mut symbols);
+            add_symbols(&range.to, &mut symbols);
+        }
+        let around = statement.loops.iter().filter_map(|var| self.draft_range(*var));
+        let mut facts: Vec<IndexExpr> = around.filter_map(|range| nonempty(self.draft, range)).collect();
+        let related = |fact: &&IndexExpr| {
+            let mut own = BTreeSet::new();
+            add_symbols(fact, &mut own);
+            !own.is_disjoint(&symbols)
+        };
+        facts.extend(self.size_facts.iter().filter(related).take(MOST_FACTS).cloned());
+        facts
+    }
+
+    fn draft_range(&self, var: VarId) -> Option<&Range> {
+        self.draft.var(var).range.as_ref()
+    }
+}

@@ -1,0 +1,137 @@
+//! Messages about empty ranges, and about accesses outside of their tensors.
+
+use tilewright_ir::check::{AccessId, Witness};
+use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};
+
+use super::Words;
+use crate::check::reason::{Reason, ReasonKind};
+use crate::diagnostic::{Code, Diagnostic};
+
+impl Words<'_> {
+    pub(super) fn empty_range(&self, var: VarId) -> Diagnostic {
+        let info = self.model.var(var);
+        let message = format!("the range of `{}` is empty: {}", info.name, self.range_text(var));
+        let first = info.because.first();
+        let (span, label) =
+            first.map_or((info.span, String::new()), |reason| (reason.span, reason.kind.to_string()));
+        let mut diagnostic = Diagnostic::error(Code::EmptyRange, span, message).label(label);
+        for Reason { span, kind } in info.because.iter().skip(1).take(2) {
+            diagnostic = diagnostic.also(*span, kind.to_string());
+        }
+        diagnostic.note("a range runs up to, not including, its end")
+    }
+
+    fn range_text(&self, var: VarId) -> String {
+        let range = self.draft.var(var).range.as_ref();
+        range.map(|range| print::range(range, self.draft)).unwrap_or_default()
+    }
+
+    /// The access itself. Its origin is the position of the tensor's name or of the whole access.
+    fn access(&self, id: AccessId) -> Access {
+        match id.read {
+            Some(read) => self.read(id.statement, read).access.clone(),
+            None => Access {
+                tensor: self.statement(id.statement).target,
+                indices: self.parts(id.statement).indices.clone(),
+                origin: self.statement(id.statement).target_span.origin(),
+            },
+        }
+    }
+
+    /// `values` are the index and the extent of the counterexample.
+    pub(super) fn out_of_bounds(
+        &self,
+        id: AccessId,
+        dimension: usize,
+        values: (i64, i64),
+        witness: &Witness,
+    ) -> Diagnostic {
+        let access = self.access(id);
+        let name = &self.draft.tensor(access.tensor).name;
+        let verb = if id.read.is_some() { "reads" } else { "writes" };
+        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self.draft));
+        let mut diagnostic = Diagnostic::error(Code::OutOfBounds, access.origin.into(), message)
+            .label(self.index_label(&access, dimension, values, witness));
+        diagnostic = self.with_sizes(witness, diagnostic);
+        for var in witness.vars.keys() {
+            diagnostic = self.explain_range(diagnostic, *var);
+        }
+        let (index, _) = values;
+        if index < 0 && !witness.vars.is_empty() {
+            diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
+        }
+        diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
+        match id.read {
+            Some(_) => diagnostic.help(self.read_help(&access, dimension, index)),
+            None => diagnostic.help("shorten the range with `where`, or declare a larger size"),
+        }
+    }
+
+    fn index_label(
+        &self,
+        access: &Access,
+        dimension: usize,
+        (index, extent): (i64, i64),
+        witness: &Witness,
+    ) -> String {
+        let name = &self.draft.tensor(access.tensor).name;
+        let place = match access.indices.len() {
+            1 => String::new(),
+            _ => format!(" in dimension {dimension}"),
+        };
+        let at = self.vars_text(witness);
+        let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
+        format!("{at}the index is {index}, but `{name}` has 0 to {}{place}", extent - 1)
+    }
+
+    /// Adds the range of a variable and its origin to the message.
+    fn explain_range(&self, diagnostic: Diagnostic, var: VarId) -> Diagnostic {
+        let info = self.model.var(var);
+        if info.range.is_none() {
+            return diagnostic;
+        }
+        let text = format!("{} is in {}", info.name, self.range_text(var));
+        match info.because.first() {
+            Some(Reason { span, kind: kind @ (ReasonKind::Where | ReasonKind::Loop) }) => {
+                diagnostic.also(*span, format!("{text} because {kind}"))
+            }
+            Some(Reason { kind, .. }) => diagnostic.note(format!("{text}: {kind}")),
+            None => diagnostic.note(text),
+        }
+    }
+
+    /// Adds a note if the index is a size or scalar alone, which may be meant as a variable.
+    fn explain_symbol(&self, diagnostic: Diagnostic, index: &IndexExpr) -> Diagnostic {
+        let [Term { factors, coefficient: 1 }] = index.terms() else { return diagnostic };
+        let ([Atom::Symbol(symbol)], 0) = (factors.as_slice(), index.constant_part()) else {
+            return diagnostic;
+        };
+        let symbol = &self.draft.symbols[symbol.index()];
+        let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
+        diagnostic.note(format!("`{}` is a {what} here, not a variable", symbol.name))
+    }
+
+    fn read_help(&self, access: &Access, dimension: usize, index: i64) -> String {
+        let text = |expr: &IndexExpr| print::index(expr, self.draft);
+        let subscript = text(&access.indices[dimension]);
+        let shape = self.draft.tensor(access.tensor).shape.as_ref();
+        let extent = shape.and_then(|shape| shape.get(dimension)).cloned().unwrap_or_default();
+        let guard = match index < 0 {
+            true => format!("{subscript} >= 0"),
+            false => format!("{subscript} < {}", text(&extent)),
+        };
+        let (access, last) = (print::access(access, self.draft), text(&extent.offset(-1)));
+        format!(
+            "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, 0, {last})`"
+        )
+    }
+
+    pub(super) fn unproved_bounds(&self, id: AccessId) -> Diagnostic {
+        let access = self.access(id);
+        let (text, name) = (print::access(&access, self.draft), &self.draft.tensor(access.tensor).name);
+        let message = format!("`{text}` could not be proved to stay within `{name}`");
+        Diagnostic::warning(Code::OutOfBounds, access.origin.into(), message)
+            .note("no size was found at which it does not; it is checked when the program runs")
+            .help("a `clamp` or a condition around the access makes it certain")
+    }
+}

@@ -1,0 +1,88 @@
+//! Messages about elements that are used and not defined.
+
+use tilewright_ir::check::{AccessId, Witness};
+use tilewright_ir::{TensorId, print};
+
+use super::{Words, element_text};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+impl Words<'_> {
+    pub(super) fn read_before_write(&self, tensor: TensorId, at: usize, read: Option<usize>) -> Diagnostic {
+        let name = &self.draft.tensor(tensor).name;
+        match read {
+            Some(read) => {
+                let span: Span = self.read(at, read).access.origin.into();
+                let message = format!("`{name}` is read before anything defines it");
+                Diagnostic::error(Code::ReadBeforeWrite, span, message).help(
+                    "define it in an earlier statement, or make it a result, which the caller then supplies",
+                )
+            }
+            None => {
+                let message = format!("nothing initialises `{name}` before this reduction");
+                Diagnostic::error(Code::ReadBeforeWrite, self.statement(at).op_span, message)
+                    .help(self.reset_help(at))
+            }
+        }
+    }
+
+    pub(super) fn uninitialized_reduction(&self, tensor: TensorId, at: usize) -> Diagnostic {
+        let name = &self.draft.tensor(tensor).name;
+        let message =
+            format!("nothing initialises `{name}` before this reduction, so the caller must supply it");
+        Diagnostic::warning(Code::UninitializedReduction, self.statement(at).op_span, message)
+            .help(self.reset_help(at))
+    }
+
+    fn reset_help(&self, at: usize) -> String {
+        format!("to start from the neutral element write `{}!`", self.operator(at))
+    }
+
+    pub(super) fn undefined_read(
+        &self,
+        tensor: TensorId,
+        element: &[i64],
+        access: AccessId,
+        witness: &Witness,
+    ) -> Diagnostic {
+        let name = &self.draft.tensor(tensor).name;
+        let (span, text): (Span, String) = match access.read {
+            Some(read) => {
+                let access = &self.read(access.statement, read).access;
+                (access.origin.into(), print::access(access, self.draft))
+            }
+            None => (self.statement(access.statement).target_span, name.clone()),
+        };
+        let message = format!("`{text}` needs elements that no earlier statement defines");
+        let diagnostic = Diagnostic::error(Code::ReadBeforeWrite, span, message)
+            .label(format!("`{}` is not defined yet", element_text(name, element)));
+        self.with_sizes(witness, diagnostic)
+    }
+
+    pub(super) fn undefined_result(
+        &self,
+        tensor: TensorId,
+        element: &[i64],
+        witness: &Witness,
+    ) -> Diagnostic {
+        let drafted = self.draft.tensor(tensor);
+        let name = &drafted.name;
+        let message = format!("no statement defines every element of the result `{name}`");
+        let shape: Vec<String> =
+            drafted.shape.iter().flatten().map(|extent| print::index(extent, self.draft)).collect();
+        let diagnostic = Diagnostic::error(Code::UndefinedElement, self.model.tensor(tensor).span, message)
+            .label(format!("`{}` is never defined", element_text(name, element)))
+            .note(format!("`{name}` has the shape ({})", shape.join(", ")))
+            .help("add a statement that defines the rest, or begin the range at 0");
+        self.with_sizes(witness, diagnostic)
+    }
+
+    pub(super) fn undecided(&self, tensor: TensorId) -> Diagnostic {
+        let tensor = self.model.tensor(tensor);
+        let message =
+            format!("could not prove that every element of `{}` is defined before it is used", tensor.name);
+        Diagnostic::warning(Code::UndefinedElement, tensor.span, message).note(
+            "no size was found at which one is not; kernels read 0 there, and `run --target interp` stops there",
+        )
+    }
+}

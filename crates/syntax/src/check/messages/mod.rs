@@ -1,0 +1,142 @@
+//! Words and positions for the findings of `tilewright_ir::check`: what was inferred, from where,
+//! and what to write instead.
+
+mod bounds;
+mod definedness;
+mod writes;
+
+use tilewright_ir::check::{AccessId, Finding, Large, Witness};
+use tilewright_ir::draft::{Draft, Parts, Read};
+use tilewright_ir::{TensorId, VarId};
+
+use super::model::{self, Model};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+/// The message about a finding.
+pub(super) fn message(model: &Model, draft: &Draft, finding: &Finding) -> Diagnostic {
+    let words = Words { model, draft };
+    match finding {
+        Finding::TooLarge(large) => words.too_large(*large),
+        Finding::EmptyRange(var) => words.empty_range(*var),
+        Finding::EmptyTensor { tensor, dimension, extent } => {
+            words.empty_tensor(*tensor, *dimension, *extent)
+        }
+        Finding::OutOfBounds { access, dimension, index, extent, witness } => {
+            words.out_of_bounds(*access, *dimension, (*index, *extent), witness)
+        }
+        Finding::MaybeOutOfBounds { access, .. } => words.unproved_bounds(*access),
+        Finding::MissingReduction { statement, var } => words.missing_reduction(*statement, *var),
+        Finding::ComputedWrite { statement, dimension } => words.computed_write(*statement, *dimension),
+        Finding::RepeatedWrite { statement, element, first, second } => {
+            words.repeated_write(*statement, element, first, second)
+        }
+        Finding::MaybeRepeatedWrite { statement } => words.unproved_writes(*statement),
+        Finding::ResetInPlace { statement, read, is_update } => {
+            words.reset_in_place(*statement, *read, *is_update)
+        }
+        Finding::InPlace { statement, read, is_same } => words.in_place(*statement, *read, *is_same),
+        Finding::ReadBeforeWrite { tensor, statement, read } => {
+            words.read_before_write(*tensor, *statement, *read)
+        }
+        Finding::UninitializedReduction { tensor, statement } => {
+            words.uninitialized_reduction(*tensor, *statement)
+        }
+        Finding::UndefinedRead { tensor, element, access, witness } => {
+            words.undefined_read(*tensor, element, *access, witness)
+        }
+        Finding::UndefinedResult { tensor, element, witness } => {
+            words.undefined_result(*tensor, element, witness)
+        }
+        Finding::MaybeUndefined(tensor) => words.undecided(*tensor),
+    }
+}
+
+/// A function and its draft. The model has the positions; the draft has the expressions, at the
+/// given sizes.
+struct Words<'a> {
+    model: &'a Model,
+    draft: &'a Draft,
+}
+
+impl Words<'_> {
+    fn statement(&self, at: usize) -> &model::Statement {
+        &self.model.statements[at]
+    }
+
+    fn parts(&self, at: usize) -> &Parts {
+        self.draft.statements[at].parts.as_ref().expect("the checks skip statements without parts")
+    }
+
+    fn read(&self, at: usize, read: usize) -> &Read {
+        &self.parts(at).reads[read]
+    }
+
+    /// The name of the tensor that a statement writes.
+    fn target_name(&self, at: usize) -> &str {
+        &self.draft.tensor(self.statement(at).target).name
+    }
+
+    fn too_large(&self, large: Large) -> Diagnostic {
+        let error = |span: Span, what: String| {
+            Diagnostic::error(Code::TooComplex, span, format!("{what} is too large"))
+        };
+        let limit = "numbers in an index are below 2^62";
+        match large {
+            Large::Range(var) => {
+                let var = self.model.var(var);
+                error(var.span, format!("the range of `{}`", var.name))
+            }
+            Large::Extent(tensor) => {
+                let tensor = self.model.tensor(tensor);
+                error(tensor.span, format!("`{}`", tensor.name))
+            }
+            Large::Subscript(AccessId { statement, read: Some(read) }) => {
+                let access = &self.read(statement, read).access;
+                let name = &self.draft.tensor(access.tensor).name;
+                error(access.origin.into(), format!("a subscript of `{name}`")).note(limit)
+            }
+            Large::Subscript(AccessId { statement, .. }) | Large::Statement(statement) => {
+                let what = format!("an index in the statement of `{}`", self.target_name(statement));
+                error(self.statement(statement).target_span, what).note(limit)
+            }
+        }
+    }
+
+    fn empty_tensor(&self, tensor: TensorId, dimension: usize, extent: i64) -> Diagnostic {
+        let tensor = self.model.tensor(tensor);
+        let message = format!("`{}` would have {extent} elements in dimension {dimension}", tensor.name);
+        Diagnostic::error(Code::InvalidSize, tensor.span, message).label("an extent is at least 1")
+    }
+
+    /// `with N = 1, M = 2`, or an empty text where the sizes are given.
+    fn sizes_text(&self, witness: &Witness) -> String {
+        let name = |at: usize| &self.draft.symbols[at].name;
+        let sizes: Vec<String> = witness
+            .sizes
+            .iter()
+            .map(|(symbol, value)| format!("{} = {value}", name(symbol.index())))
+            .collect();
+        if sizes.is_empty() { String::new() } else { format!("with {}", sizes.join(", ")) }
+    }
+
+    /// Adds the sizes of the witness to the message, unless they are given.
+    fn with_sizes(&self, witness: &Witness, diagnostic: Diagnostic) -> Diagnostic {
+        let sizes = self.sizes_text(witness);
+        if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
+    }
+
+    /// `i = 3, j = 0`
+    fn vars_text(&self, witness: &Witness) -> String {
+        let name = |var: &VarId| &self.draft.var(*var).name;
+        let vars: Vec<String> =
+            witness.vars.iter().map(|(var, value)| format!("{} = {value}", name(var))).collect();
+        vars.join(", ")
+    }
+}
+
+/// `t(3, 0)`
+fn element_text(name: &str, element: &[i64]) -> String {
+    let element: Vec<String> = element.iter().map(i64::to_string).collect();
+    format!("{name}({})", element.join(", "))
+}

@@ -1,0 +1,31 @@
+//! Warns of temporaries that nothing reads, which are most likely mistakes.
+
+use tilewright_ir::draft::Draft;
+
+use super::model::{Model, Source};
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Adds the warnings, unless the function has errors, which may hide the uses.
+pub(super) fn warn_of_unused(model: &mut Model, draft: &Draft) {
+    if model.incomplete || model.diagnostics.iter().any(Diagnostic::is_error) {
+        return;
+    }
+    let mut used = vec![false; model.tensors.len()];
+    for (statement, drafted) in model.statements.iter().zip(&draft.statements) {
+        for read in drafted.parts.iter().flat_map(|parts| &parts.reads) {
+            used[read.access.tensor.index()] = true;
+        }
+        // A caller may ignore results of a call.
+        used[statement.target.index()] |= statement.call.is_some();
+    }
+    let unused: Vec<usize> =
+        (0..used.len()).filter(|at| !used[*at] && model.tensors[*at].source == Source::Local).collect();
+    for at in unused {
+        let tensor = &model.tensors[at];
+        let message = format!("nothing uses `{}`", tensor.name);
+        let diagnostic = Diagnostic::warning(Code::UnusedTensor, tensor.span, message)
+            .label("a tensor that is not a result is a temporary")
+            .help("name it among the results, or leave it out");
+        model.report(diagnostic);
+    }
+}
