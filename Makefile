@@ -38,8 +38,7 @@ demo: build ## Set up, build, and show what Tilewright does
 	@scripts/demo.sh "$(TILEWRIGHT)"
 
 wheel: setup-wheel ## Build the Python package, as target/wheels/tilewright-*.whl: it needs nothing else installed
-	rm -rf $(WHEELS)
-	PATH="$(CURDIR)/.venv/bin:$$PATH" maturin build --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+	scripts/build_wheel.sh $(WHEELS)
 	@ls -l $(WHEELS)
 
 test: lint test-rust test-python test-package ## Set up, and run every check and test
@@ -63,6 +62,8 @@ test-package: setup-rust setup-package ## Test the Python package: its functions
 	scripts/test_package.sh "$(or $(CARGO_TARGET_DIR),target)/debug/lib_native.so"
 
 test-wheel: wheel ## Test the wheel, in an environment of its own that has nothing else
+	# A second build must not trip over what the first left: scripts/build_wheel.sh says how it could.
+	scripts/build_wheel.sh $(WHEELS)
 	scripts/test_wheel.sh $(WHEELS)/tilewright-*.whl
 
 test-cuda: ## Test kernels on an NVIDIA GPU: TILEWRIGHT=... names a command where there is no cargo to build it

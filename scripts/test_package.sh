@@ -17,6 +17,7 @@ main() {
   rm -f "$package"/tilewright/*.so
   ln -s "$module" "$package/tilewright/_native.abi3.so"
   .venv-package/bin/python -m mypy --strict --follow-imports=silent "$package/tilewright"
+  MYPYPATH=$(realpath -- "$package") .venv-package/bin/python -m mypy --strict --follow-imports=silent tests/package/typed_program.py
   PYTHONPATH=$(realpath -- "$package") .venv-package/bin/python -m pytest -q -rs tests/package
 }
 

@@ -281,7 +281,6 @@ REFUSED = {
     "another type": (lambda x: (x.astype(np.float64), x), TypeError, r"`x` is float32 .* float64 was given.*astype\(np.float32\)"),
     "another rank": (lambda x: (x.reshape(2, 4), x), tw.ProgramError, r"`x` has 1 dimension here, but x has the shape \(2, 4\)"),
     "another size": (lambda x: (x, x[1:]), tw.ProgramError, "N is 8 from x, but 7 from y"),
-    "no elements": (lambda x: (x[:0], x[:0]), tw.ProgramError, "N"),
     "a number": (lambda x: (x[0], x), TypeError, "`x` takes a tensor .* not float32"),
     "a list": (lambda x: (x.tolist(), x), TypeError, "`x` takes a tensor .* not list"),
     "nothing": (lambda x: (None, x), TypeError, "`x` takes a tensor .* not NoneType"),
@@ -469,3 +468,64 @@ def test_numbers_too_large_are_an_error() -> None:
     for k in (2**62, -(2**63), 2**63 - 1):
         with pytest.raises(tw.ProgramError, match="too large"):
             shift(x, k)
+
+
+def test_a_size_of_0_gives_empty_results(lib):
+    nothing = np.zeros(0, np.float32)
+    assert lib.add(nothing, nothing).shape == (0,)
+    assert lib.mm(numbers(3, 4), np.zeros((4, 0), np.float32)).shape == (3, 0)
+    up, down = lib.both(nothing)
+    assert up.shape == down.shape == (0,)
+    out = np.zeros(0, np.float32)
+    assert lib.add(nothing, nothing, out=out) is out
+    # The same function works with other sizes before and after.
+    assert lib.add(numbers(2), numbers(2)).shape == (2,)
+
+
+def test_a_reduction_over_nothing_gives_its_neutral_element(lib):
+    product = lib.mm(np.zeros((3, 0), np.float32), np.zeros((0, 2), np.float32))
+    np.testing.assert_array_equal(product, np.zeros((3, 2), np.float32))
+    every = tw.define("""
+        def every(float(N) x, int(N) n) -> (sum, product, least, most, first) {
+          sum +=! x(i)
+          product *=! x(i)
+          least min=! x(i)
+          most max=! x(i)
+          first min=! n(i)
+        }
+    """)
+    found = every(np.zeros(0, np.float32), np.zeros(0, np.int32))
+    assert [own.item() for own in found] == [0, 1, np.inf, -np.inf, 2**31 - 1]
+    total = np.ones(0, np.float32)
+    assert lib.accumulate(np.zeros(0, np.float32), out=total) is total
+    rows = tw.define("def rows(float(M, N) x) -> (float(M) total) { total(i) += x(i, j) }")
+    total = np.ones(3, np.float32)
+    assert rows(np.zeros((3, 0), np.float32), out=total).tolist() == [1, 1, 1]
+
+
+def test_what_does_not_exist_at_a_size_of_0_says_so(lib):
+    nothing = np.zeros(0, np.float32)
+    with pytest.raises(IndexError, match="a size is 0"):
+        tw.define("def first(float(N) x, float(M) y) -> (z) { z(i) = y(i) + x(0) }")(nothing, numbers(3))
+    with pytest.raises(tw.ProgramError):
+        tw.define("def conv(float(N) x, float(K) w) -> (y) { y(i) +=! x(i + k) * w(k) }")(nothing, numbers(3))
+    for refused in (lib.add.compile, lib.add.tune):
+        with pytest.raises(tw.ProgramError, match="must be at least 1, and is 0"):
+            refused(nothing, nothing)
+
+
+def test_a_path_in_place_of_a_text_says_how_to_read_it():
+    with pytest.raises(tw.ProgramError, match=r"tilewright.define\(pathlib.Path\('programs/mm.tw'\)\)"):
+        tw.define("programs/mm.tw")
+
+
+def test_infinity_and_nan_are_literals():
+    f = tw.define("""
+        def f(float(N) x) -> (low, high, none) {
+          low(i) = x(i) > 9 ? 0 : -inf
+          high(i) = x(i) > 0 ? inf : x(i)
+          none(i) = nan where i in 0:N
+        }
+    """)
+    low, high, none = f(np.float32([1, -1]))
+    assert low.tolist() == [-np.inf] * 2 and high.tolist() == [np.inf, -1] and np.isnan(none).all()

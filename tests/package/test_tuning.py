@@ -120,10 +120,3 @@ print(tw.define({MM!r}).mm.tune(A, A, trials=2, progress=False).trials)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout) == (0, "2\n"), ran.stderr
-
-
-def test_a_worker_ends_with_its_search():
-    worker = subprocess.run([sys.executable, "-m", "tilewright", "worker"], input="", capture_output=True, timeout=60)
-    assert worker.returncode == 0
-    wrong = subprocess.run([sys.executable, "-m", "tilewright", "dance"], capture_output=True, text=True, timeout=60)
-    assert wrong.returncode == 1 and "usage" in wrong.stderr

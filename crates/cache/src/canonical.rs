@@ -62,10 +62,8 @@ impl Canonical {
 
     /// The cache key of the program on this CPU or on one of its devices.
     pub fn key_on<'t>(&self, target: impl Into<Target<'t>>) -> ProgramKey {
-        match target.into() {
-            Target::Cpu(cpu) => self.key(&TargetFingerprint::host(cpu), cpu.cores),
-            Target::Gpu(gpu) => self.key(&TargetFingerprint::device(gpu), gpu.processors),
-        }
+        let hardware = target.into().hardware();
+        self.key(&TargetFingerprint::of(hardware, &hardware.model()), hardware.processors().0)
     }
 
     /// The cache key of the program on a target, with this many threads.

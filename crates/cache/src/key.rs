@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tilewright_target::{Cpu, Gpu, Vectors, host_model};
+use tilewright_target::{Cpu, Hardware, Vectors};
 
 /// The key of a program: the program, its sizes, the target and the number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,31 +40,13 @@ pub struct TargetFingerprint {
 }
 
 impl TargetFingerprint {
-    /// The fingerprint of a part of this machine.
-    pub fn host(cpu: &Cpu) -> TargetFingerprint {
-        TargetFingerprint::new(cpu, &host_model())
-    }
-
-    /// The fingerprint of a CPU with this model name.
-    pub fn new(cpu: &Cpu, model: &str) -> TargetFingerprint {
+    /// The fingerprint of hardware with this model name.
+    pub fn of(hardware: &dyn Hardware, model: &str) -> TargetFingerprint {
         TargetFingerprint {
-            device: CPU.to_owned(),
+            device: hardware.interface().to_owned(),
             model: model.to_owned(),
-            vectors: cpu.vectors.name().to_owned(),
-            caches: cpu.caches.iter().map(|bytes| *bytes as u64).collect(),
-        }
-    }
-
-    /// The fingerprint of a device.
-    pub fn device(gpu: &Gpu) -> TargetFingerprint {
-        TargetFingerprint {
-            device: gpu.api.name().to_owned(),
-            model: gpu.name.clone(),
-            vectors: match gpu.architecture {
-                0 => String::new(),
-                version => format!("sm_{version}"),
-            },
-            caches: [gpu.processor_shared, gpu.cache].map(|bytes| bytes as u64).to_vec(),
+            vectors: hardware.instructions(),
+            caches: hardware.memories().iter().map(|bytes| *bytes as u64).collect(),
         }
     }
 

@@ -50,14 +50,10 @@ impl Compiler {
             CompileError::Refused(refusal) => schedule.refused(program, &refusal),
             CompileError::Build(error) => Failure::from_build(error),
         })?;
-        let threads = match &target {
-            OpenTarget::Cpu(cpu) => cpu.cores,
-            OpenTarget::Gpu(_) => 1,
-        };
         let compiled = Compiled {
             code: compiled.code,
             schedule,
-            pool: Pool::new(threads),
+            pool: Pool::new(target.threads()),
             apply_time: compiled.apply_time,
             codegen_time: compiled.codegen_time,
         };

@@ -1,6 +1,6 @@
 //! The hardware behind `--target`, `--threads` and `--vectors`.
 
-use tilewright::driver::target::{CpuLimits, gpu_or_typical, machine as machine_of};
+use tilewright::driver::target::{CpuLimits, machine as machine_of, machine_or_typical as typical_machine};
 use tilewright::driver::{OpenTarget, TargetName};
 use tilewright::target::{Cpu, Machine};
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
     match name {
         TargetName::Cpu => Ok(Machine::Cpu(part_of_host(args)?)),
-        TargetName::Gpu(..) => {
+        _ => {
             refuse_cpu_options(args)?;
             machine_of(name).map_err(Failure::from_gpu)
         }
@@ -22,9 +22,9 @@ pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure>
 pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
     match name {
         TargetName::Cpu => machine(name, args),
-        TargetName::Gpu(api, number) => {
+        _ => {
             refuse_cpu_options(args)?;
-            Ok(Machine::Gpu(gpu_or_typical(api, number)))
+            Ok(typical_machine(name))
         }
     }
 }
@@ -33,7 +33,7 @@ pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machin
 pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure> {
     match name {
         TargetName::Cpu => part_of_host(args).map(OpenTarget::Cpu),
-        TargetName::Gpu(..) => {
+        _ => {
             refuse_cpu_options(args)?;
             OpenTarget::open(name).map_err(Failure::from_gpu)
         }

@@ -1,8 +1,9 @@
 //! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
 
+use tilewright::driver::empty::empty_program;
 use tilewright::driver::source::{ProgramError, program};
 use tilewright::interp::{Inputs, bytes_needed, bytes_to_expect};
-use tilewright::ir::Program;
+use tilewright::ir::{Program, SymbolKind};
 use tilewright::syntax::Bindings;
 
 use crate::args::{ProgramArgs, RoundingArgs};
@@ -24,16 +25,34 @@ impl Problem {
     /// Reads the program and the inputs of the command line. No tensor is allocated yet, except
     /// those in files.
     pub fn read(args: &ProgramArgs) -> Result<Problem, Failure> {
+        Problem::read_with(args, |_, _, _| None)
+    }
+
+    /// Like [`Problem::read`], but some sizes may be 0. Such a program is for the interpreter.
+    pub fn read_to_run(args: &ProgramArgs) -> Result<Problem, Failure> {
+        let contract = !args.rounding.no_contract;
+        Problem::read_with(args, |source, name, sizes| empty_program(&source.parsed, name, sizes, contract))
+    }
+
+    /// Reads the program and the inputs. The program is the one that `empty` returns, or else it is
+    /// checked at the given sizes.
+    fn read_with(
+        args: &ProgramArgs,
+        empty: impl FnOnce(&Source, &str, &Bindings) -> Option<Program>,
+    ) -> Result<Problem, Failure> {
         let (source, name) = Source::read_function(&args.file)?;
         let given = gather(&source, &name, &args.sizes, &args.inputs, args.seed)?;
-        let program = concrete_program(
-            &source,
-            &name,
-            given.sizes(),
-            args.rounding,
-            ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
-        )?;
+        let hint = ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
+        let program = match empty(&source, &name, given.sizes()) {
+            Some(program) => program,
+            None => concrete_program(&source, &name, given.sizes(), args.rounding, hint)?,
+        };
         Ok(Problem { source, program, given })
+    }
+
+    /// Whether some size is 0.
+    pub fn is_empty(&self) -> bool {
+        self.program.symbols.iter().any(|symbol| symbol.kind == SymbolKind::Size && symbol.value == Some(0))
     }
 
     /// Returns the inputs for the interpreter: those that were given, and the others from the seed.

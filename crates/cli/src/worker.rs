@@ -1,15 +1,26 @@
 //! This program as the worker process that compiles and runs candidates.
 
 use std::io::{self, BufReader};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tilewright::tuner::tune::Stop;
 use tilewright::tuner::worker::{Launch, Lost, serve};
 
 use crate::failure::Failure;
 
+/// The command that starts a worker, where it is not this program.
+static LAUNCH: OnceLock<Launch> = OnceLock::new();
+
+/// Starts workers by another command than this program.
+pub fn start_by(launch: Launch) {
+    let _ = LAUNCH.set(launch);
+}
+
 /// Returns the command that starts a worker.
 pub fn launch() -> Result<Launch, Failure> {
+    if let Some(launch) = LAUNCH.get() {
+        return Ok(launch.clone());
+    }
     let program = std::env::current_exe()
         .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
     Ok(Launch { program, arguments: vec!["worker".to_owned()], variables: Vec::new() })

@@ -12,7 +12,7 @@ use support::{Ended, Folder, PRODUCT};
 use tilewright::cache::{Cache, Canonical, Outcome, TOOL_VERSION, TargetFingerprint, TuningRecord};
 use tilewright::schedule::default_schedule;
 use tilewright::syntax::{check, parse};
-use tilewright::target::Cpu;
+use tilewright::target::{Cpu, host_model};
 
 /// A record of the default schedule of a product on this machine, with one thread.
 fn record(source: &str, sizes: [(&str, i64); 3], seconds: f64) -> TuningRecord {
@@ -23,7 +23,7 @@ fn record(source: &str, sizes: [(&str, i64); 3], seconds: f64) -> TuningRecord {
     let canonical = Canonical::new(&own);
     let schedule = canonical.to_canonical(&default_schedule(&own, &cpu), &cpu);
     TuningRecord {
-        program: canonical.key(&TargetFingerprint::host(&cpu), 1),
+        program: canonical.key(&TargetFingerprint::of(&cpu, &host_model()), 1),
         title: canonical.title(),
         schedule: schedule.schedule.to_string(),
         strategy: "genetic".to_owned(),

@@ -93,6 +93,68 @@ fn without_rounding_the_bits_are_those_of_the_interpreter() {
     }
 }
 
+/// Infinities and NaN as literals, in single and in double precision, and converted to an integer.
+#[test]
+fn infinities_and_nan_are_literals_on_every_target() {
+    let folder = Folder::new();
+    let program = "def f(float(N) x, double(N) d) -> (masked, holes, deep, largest, saturated) {
+        masked(i) = i < 2 ? -inf : x(i)
+        holes(i) = i % 2 == 0 ? nan : x(i)
+        deep(i) = d(i) > 0 ? inf : d(i) + nan
+        largest max=! masked(i) + (isnan(holes(i)) ? 0 : inf)
+        saturated = int(inf)
+    }";
+    folder.write("f.tw", program);
+    let wanted = folder.fine("run f.tw --sizes N=3 --target interp");
+    for part in ["[-inf, -inf, ", "[nan, ", "[2147483647]"] {
+        assert!(wanted.to_lowercase().contains(part), "{wanted}");
+    }
+    for options in ["", "--check", "--vectors baseline --threads 1"] {
+        assert_eq!(folder.fine(&format!("run f.tw --sizes N=3 {options}")), wanted, "{options}");
+    }
+    folder.fine("run f.tw --sizes N=1000 --check");
+    let shown = folder.fine("show f.tw --stage program");
+    assert!(shown.contains("? -inf : x(i)") && shown.contains("? nan : x(i)"), "{shown}");
+    assert!(folder.fine("prove f.tw --sizes N=100").contains("proved"));
+    for stage in ["cuda", "opencl"] {
+        let code = folder.fine(&format!("show f.tw --sizes N=100 --stage {stage}"));
+        for part in ["-INFINITY", "NAN", "(double)INFINITY", "(double)NAN"] {
+            assert!(code.contains(part), "{stage} has no {part}: {code}");
+        }
+    }
+}
+
+#[test]
+fn a_size_of_0_gives_empty_results_and_neutral_elements() {
+    let folder = Folder::new();
+    folder.write(
+        "rows.tw",
+        "def rows(float(M, N) x) -> (twice, sum, most) {
+            twice(i, j) = 2 * x(i, j)
+            sum(i) +=! x(i, j)
+            most(i) max=! x(i, j)
+        }",
+    );
+    for options in ["", "--check", "--target interp"] {
+        let out = folder.fine(&format!("run rows.tw --sizes M=2,N=0 {options}"));
+        for part in ["twice: float32(2, 0)", "[0.000000, 0.000000]", "[-inf, -inf]"] {
+            assert!(out.contains(part), "{options}: {out}");
+        }
+        let out = folder.fine(&format!("run rows.tw --sizes M=0,N=3 {options}"));
+        assert!(out.contains("sum: float32(0)"), "{options}: {out}");
+    }
+    folder.fine("run rows.tw --sizes M=2,N=0 --out results");
+    folder.holds("results/twice.npy", "<f4", &[2, 0], &[]);
+    // Kernels are for sizes of at least 1, and no shape is negative.
+    let least = "the size `N` must be at least 1, and is 0";
+    for command in ["bench", "tune --trials 1", "show --stage loops"] {
+        folder.fails(&format!("{command} rows.tw --sizes M=2,N=0"), 1, &[least]);
+    }
+    folder.fails("run rows.tw --sizes M=2,N=-1", 1, &["must be at least 1, and is -1"]);
+    folder.write("conv.tw", "def conv(float(N) x, float(K) w) -> (y) { y(i) +=! x(i + k) * w(k) }");
+    folder.fails("run conv.tw --sizes N=0,K=3", 1, &[least]);
+}
+
 #[test]
 fn results_go_to_files_as_those_of_the_interpreter_do() {
     let folder = Folder::new();

@@ -8,7 +8,8 @@ use tilewright_target::Cpu;
 
 use crate::target::OpenTarget;
 
-/// Compiled code. Clones share the same code.
+/// Compiled code. Clones share the same code. There is a variant for each memory that kernels work
+/// in: the host's, and a device's.
 #[derive(Clone)]
 pub enum Code {
     /// Machine code for the CPU.

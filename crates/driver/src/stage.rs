@@ -1,12 +1,12 @@
 //! The stages of compilation as text, for people.
 
 use thiserror::Error;
-use tilewright_codegen::c_family::gpu_code;
+use tilewright_codegen::c_family::{Dialect, gpu_code};
 use tilewright_codegen::{CodegenError, assembly, llvm_ir};
 use tilewright_ir::verify_nest::InvalidNest;
 use tilewright_ir::{LoopNest, Program, print, verify_nest};
 use tilewright_schedule::Schedule;
-use tilewright_target::{GpuApi, Target};
+use tilewright_target::Target;
 
 use crate::code::about;
 
@@ -61,9 +61,9 @@ impl Stage {
     pub fn of(target: Target<'_>) -> &'static [Stage] {
         match target {
             Target::Cpu(_) => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Llvm, Stage::Assembly],
-            Target::Gpu(gpu) => match gpu.api {
-                GpuApi::Cuda => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Cuda],
-                GpuApi::OpenCl => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::OpenCl],
+            Target::Gpu(gpu) => match Dialect::from(gpu.api) {
+                Dialect::Cuda => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Cuda],
+                Dialect::OpenCl => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::OpenCl],
             },
         }
     }

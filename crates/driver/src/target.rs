@@ -58,10 +58,20 @@ impl OpenTarget {
 
     /// The hardware, as a value of its own.
     pub fn machine(&self) -> Machine {
+        self.target().to_machine()
+    }
+
+    /// The device that runs kernels; none if the host's CPU does.
+    pub fn device(&self) -> Option<&Device> {
         match self {
-            OpenTarget::Cpu(cpu) => Machine::Cpu(cpu.clone()),
-            OpenTarget::Gpu(device) => Machine::Gpu(device.gpu().clone()),
+            OpenTarget::Cpu(_) => None,
+            OpenTarget::Gpu(device) => Some(device),
         }
+    }
+
+    /// The number of threads of the pool that calls of kernels need.
+    pub fn threads(&self) -> usize {
+        self.target().hardware().capabilities().pool.unwrap_or(1)
     }
 
     /// The hardware as schedules and code generation see it.
@@ -84,6 +94,14 @@ pub fn machine(name: TargetName) -> Result<Machine, GpuError> {
     match name {
         TargetName::Cpu => Ok(Machine::Cpu(Cpu::host())),
         TargetName::Gpu(api, number) => Ok(Machine::Gpu(DeviceInfo::find(api, number)?.gpu)),
+    }
+}
+
+/// The hardware behind a name, or typical hardware of its kind if this computer has none.
+pub fn machine_or_typical(name: TargetName) -> Machine {
+    match name {
+        TargetName::Cpu => Machine::Cpu(Cpu::host()),
+        TargetName::Gpu(api, number) => Machine::Gpu(gpu_or_typical(api, number)),
     }
 }
 

@@ -203,6 +203,9 @@ impl<'a, V: Value> Machine<'a, V> {
         let wide = if dtype.is_float() { DType::Float64 } else { dtype };
         let neutral = V::begin(op, None, wide);
         let scatters = is_scatter(self.program, statement);
+        if reset && !scatters && self.reduces_nothing(statement) {
+            return self.clear(statement, neutral, dtype.compute_type());
+        }
         // A scatter returns to an element repeatedly, and kernels store the element in its own type
         // in between.
         let kept_in = if scatters { dtype } else { dtype.compute_type() };
@@ -234,6 +237,26 @@ impl<'a, V: Value> Machine<'a, V> {
         self.store_all(statement.target, &mut totals, kept_in)?;
         self.settle(statement.target, all_certain);
         Ok(())
+    }
+
+    /// Whether the range of a reduction variable is empty.
+    fn reduces_nothing(&self, statement: &Statement) -> bool {
+        let is_empty = |var: VarId| {
+            let (from, to) = self.range(var);
+            from >= to
+        };
+        let reduced = |var: &&VarId| self.program.var(**var).kind == VarKind::Reduction;
+        statement.vars.iter().filter(reduced).any(|var| is_empty(*var))
+    }
+
+    /// Stores the neutral element at every point of the variables that are not reduced.
+    fn clear(&mut self, statement: &Statement, neutral: V::Total, kept_in: DType) -> Run<()> {
+        let free = |var: &VarId| self.program.var(*var).kind != VarKind::Reduction;
+        let vars = statement.vars.iter().copied().filter(free).collect();
+        let cleared = Statement { vars, ..statement.clone() };
+        self.each_point(&cleared, &mut |machine, place| {
+            machine.state.store(cleared.target, place.at, V::end(neutral, kept_in))
+        })
     }
 
     fn store_all(

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use DType::*;
-use tilewright_interp::{Inputs, OutOfBounds, RunError, Undefined, run as interpret, run_with_progress};
+use tilewright_interp::{
+    Inputs, OutOfBounds, RunError, Undefined, run as interpret, run_with_progress, seed,
+};
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_syntax::{Bindings, Code, check, parse};
 
@@ -1085,4 +1087,30 @@ fn inputs_that_are_missing_or_wrong_are_reported() {
         calls.len() < 2
     });
     assert_eq!((stopped, calls), (Err(RunError::Stopped), vec![1 << 16, 2 << 16]));
+}
+
+/// The checker refuses sizes of 0, so they are substituted in the program for all sizes.
+#[test]
+fn reductions_over_nothing_give_their_neutral_elements() {
+    let text = "def f(float(M, N) x, int(N) n) -> (sum, product, least, most, whole) {
+        sum(i) +=! x(i, j)
+        product(i) *=! x(i, j)
+        least(i) min=! x(i, j)
+        most(i) max=! 2 * sum(i) + x(i, j)
+        whole max=! n(j)
+    }";
+    let general = check(&parse(text).ast, "f", &Bindings::default()).program.unwrap();
+    assert_eq!(general.symbols.iter().map(|symbol| symbol.name.as_str()).collect::<Vec<_>>(), ["M", "N"]);
+    let program = general.at_sizes(&[2, 0]);
+    let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
+    let values =
+        |name: &str| (0..found[name].len()).map(|at| found[name].get(at).as_f64()).collect::<Vec<_>>();
+    assert_eq!(values("sum"), [0.0; 2]);
+    assert_eq!(values("product"), [1.0; 2]);
+    assert_eq!(values("least"), [f64::INFINITY; 2]);
+    assert_eq!(values("most"), [f64::NEG_INFINITY; 2]);
+    assert_eq!(values("whole"), [f64::from(i32::MIN)]);
+    let program = general.at_sizes(&[0, 3]);
+    let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
+    assert_eq!((found["sum"].shape(), found["whole"].len()), (&[0][..], 1));
 }

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its
-//!   own table; its accesses are in bounds or are checked when it runs, and its elements are written
-//!   once and defined before they are read;
+//!   own table; its accesses are in bounds or are checked when it runs, and its elements are
+//!   written once and defined before they are read;
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
@@ -22,6 +22,7 @@
 //! [`nest`] for loops, [`walk`] for passes over loops.
 
 pub mod arithmetic;
+mod at_sizes;
 pub mod builder;
 pub mod check;
 pub mod draft;

@@ -102,10 +102,7 @@ impl Compiled {
                 CompileError::Refused(refusal) => error::refused(&schedule, &refusal),
                 CompileError::Build(failed) => error::build(failed),
             })?;
-        let threads = match &target {
-            OpenTarget::Cpu(cpu) => Some(cpu.cores),
-            OpenTarget::Gpu(_) => None,
-        };
+        let threads = target.target().hardware().capabilities().pool;
         let code = Code::new(code, threads);
         let (source, parameters) = (Arc::clone(source), Arc::clone(parameters));
         let mut compiled = Compiled {
@@ -137,7 +134,7 @@ impl Compiled {
     }
 
     fn is_on_gpu(&self) -> bool {
-        matches!(self.target, OpenTarget::Gpu(_))
+        self.target.device().is_some()
     }
 
     /// The names of the constant inputs.

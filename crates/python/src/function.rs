@@ -15,13 +15,15 @@ use tilewright::syntax::{Bindings, check, ranges};
 
 use crate::arguments::{self, Parameter, Value, Values};
 use crate::compiled::{Compiled, Wanted};
+use crate::empty;
 use crate::error::ProgramError;
 use crate::kernel::Kernel;
 use crate::place::Place;
 use crate::source::{Source, Text};
 use crate::tensor::{Memory, Tensor, about};
 
-/// A function. A call with tensors of new shapes compiles a kernel for them.
+/// A function. A call with tensors of new shapes compiles a kernel for them. It keeps the 256
+/// kernels that were used last.
 #[pyclass(subclass, frozen, weakref, module = "tilewright")]
 pub struct Function {
     /// The source text that defines the function.
@@ -79,6 +81,17 @@ pub struct Request<'py> {
     pub place: Place,
 }
 
+impl Request<'_> {
+    /// Whether some size is 0: an extent of a tensor, or a size that was given by name.
+    pub fn has_zero(&self) -> bool {
+        let is_empty = |value: &Value<'_>| match value {
+            Value::Tensor(tensor) => tensor.shape.contains(&0),
+            Value::Scalar(_) => false,
+        };
+        self.values.iter().any(is_empty) || self.named.iter().any(|(_, value)| *value == 0)
+    }
+}
+
 #[pymethods]
 impl Function {
     #[new]
@@ -123,6 +136,9 @@ impl Function {
             return Ok(result);
         }
         let request = self.request(args, kwargs, out, target)?;
+        if let Some(result) = empty::call(py, self, &request, out)? {
+            return Ok(result);
+        }
         let compiled = self.compiled(py, &request, out)?;
         compiled.call(py, &request.values, out)
     }
@@ -250,19 +266,24 @@ impl Function {
         }
     }
 
+    /// The number of kernels that the function keeps.
+    #[getter]
+    fn _kernel_count(&self) -> usize {
+        self.kernels().all.len()
+    }
+
     /// Discards all compiled kernels. The next call looks up tuned schedules again.
     fn forget(&self) {
         *self.kernels() = Kernels::default();
     }
 
     fn __repr__(&self) -> String {
-        let kernels = self.kernels().all.len();
-        let kernels = match kernels {
+        let kernels = match self._kernel_count() {
             0 => "not compiled yet".to_owned(),
             1 => "1 kernel".to_owned(),
             many => format!("{many} kernels"),
         };
-        format!("<tilewright function {}; {kernels}>", signature(&self.general, &self.parameters))
+        format!("<tilewright function {}; {kernels}>", self.signature())
     }
 }
 

@@ -103,21 +103,36 @@ impl Kernel {
         py.detach(|| self.compiled.stage(stage))
     }
 
-    fn __repr__(&self) -> String {
-        let Compiled { program, place, origin, .. } = &*self.compiled;
+    /// The name, and the types and shapes of the parameters and results.
+    #[getter]
+    fn signature(&self) -> String {
+        let signature = self.compiled.signature();
         let inputs = self.compiled.parameters.iter().map(|own| {
-            let signature = self.compiled.signature();
             let mut tensors = signature.inputs.iter().chain(&signature.constants);
             match tensors.find(|tensor| tensor.name == own.name) {
                 Some(tensor) => format!("{} {}", tensor.layout, own.name),
                 None => format!("{} {}", own.dtype, own.name),
             }
         });
-        let results = &self.compiled.signature().results;
-        let results = results.iter().map(|own| format!("{} {}", own.layout, own.name));
+        let results = signature.results.iter().map(|own| format!("{} {}", own.layout, own.name));
         let (inputs, results) = (inputs.collect::<Vec<_>>(), results.collect::<Vec<_>>());
-        let (inputs, results) = (inputs.join(", "), results.join(", "));
-        format!("<tilewright kernel {}({inputs}) -> ({results}); {place}; {origin}>", program.name)
+        format!("{}({}) -> ({})", self.compiled.program.name, inputs.join(", "), results.join(", "))
+    }
+
+    /// Where the kernel runs, and where its schedule comes from.
+    #[getter]
+    fn _made_for(&self) -> (String, String) {
+        (self.compiled.place.to_string(), self.compiled.origin.clone())
+    }
+
+    fn __repr__(&self) -> String {
+        let Compiled { place, origin, .. } = &*self.compiled;
+        format!("<tilewright kernel {}; {place}; {origin}>", self.signature())
+    }
+
+    /// The kernel as a notebook shows it.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("tilewright._html")?.call_method1("of_kernel", (slf,))
     }
 }
 

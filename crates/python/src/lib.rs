@@ -6,6 +6,7 @@
 //! | [`function`] | a function, compiled for the tensors that it is called with |
 //! | [`kernel`] | the class `Kernel` that `compile` returns |
 //! | [`compiled`] | a program at given sizes, compiled for a place; functions and kernels call it |
+//! | [`empty`] | calls with a size of 0, which need no kernel |
 //! | [`code`] | compiled code for a CPU or a GPU, and how it runs |
 //! | [`quick`] | the fast path for calls with NumPy arrays |
 //! | [`arguments`], [`results`] | Python's arguments as parameters, and the tensors of results |
@@ -29,6 +30,7 @@ mod code;
 mod compiled;
 mod device_tensor;
 mod dlpack;
+mod empty;
 mod error;
 mod exchange;
 mod frame;
@@ -47,13 +49,13 @@ mod there;
 mod tune;
 mod xla;
 
-use std::io::{self, BufReader};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilewright::runtime::gpu::look_for_nvrtc_in;
-use tilewright::tuner::worker::serve;
+use tilewright::tuner::worker::Launch;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -94,10 +96,12 @@ fn packages_are_in(folders: Vec<PathBuf>) {
     look_for_nvrtc_in(folders);
 }
 
-/// Tries candidates for a tuner until the tuner ends.
+/// Runs the command `tilewright` with these arguments, and returns its exit status. `python` with
+/// `options` starts a worker process of a search.
 #[pyfunction]
-fn worker(py: Python<'_>) -> PyResult<()> {
-    py.detach(|| serve(BufReader::new(io::stdin()), io::stdout().lock())).map_err(PyOSError::new_err)
+fn command(py: Python<'_>, arguments: Vec<OsString>, python: PathBuf, options: Vec<String>) -> u8 {
+    let worker = Launch { program: python, arguments: options, variables: Vec::new() };
+    py.detach(|| tilewright_cli::run(arguments, Some(worker)))
 }
 
 #[pymodule]
@@ -115,7 +119,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(packages_are_in, module)?)?;
-    module.add_function(wrap_pyfunction!(worker, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(place::list_devices, module)?)?;
     module.add_function(wrap_pyfunction!(records::cache_path, module)?)?;
     module.add_function(wrap_pyfunction!(records::set_cache_path, module)?)?;

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright::cache::{Cache, CacheError};
+use tilewright::driver::target::machine;
 use tilewright::driver::{OpenTarget, TargetName, UnknownTarget};
 use tilewright::runtime::gpu::{Device, DeviceInfo, devices};
 use tilewright::target::{Cpu, GpuApi, Machine};
@@ -39,7 +40,7 @@ impl Place {
     fn of(target: TargetName) -> Place {
         match target {
             TargetName::Cpu => Place::cpu(pools::threads()),
-            TargetName::Gpu(..) => Place { target, threads: 1 },
+            _ => Place { target, threads: 1 },
         }
     }
 
@@ -78,9 +79,7 @@ impl Place {
     pub fn machine(self) -> PyResult<Machine> {
         match self.target {
             TargetName::Cpu => Ok(Machine::Cpu(self.host())),
-            TargetName::Gpu(api, number) => {
-                Ok(Machine::Gpu(DeviceInfo::find(api, number).map_err(error::gpu)?.gpu))
-            }
+            name => machine(name).map_err(error::gpu),
         }
     }
 }
@@ -91,7 +90,7 @@ impl std::fmt::Display for Place {
         match (target, threads) {
             (TargetName::Cpu, 1) => write!(f, "{target}, 1 thread"),
             (TargetName::Cpu, _) => write!(f, "{target}, {threads} threads"),
-            (TargetName::Gpu(..), _) => target.fmt(f),
+            _ => target.fmt(f),
         }
     }
 }

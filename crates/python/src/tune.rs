@@ -194,7 +194,7 @@ fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
 }
 
 /// The caller's data, so that the search measures the real computation.
-fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
+pub fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
     let mut inputs = Inputs::default();
     for (value, parameter) in request.values.iter().zip(function.parameters.iter()) {
         let name = parameter.name.clone();

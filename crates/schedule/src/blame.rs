@@ -45,9 +45,9 @@ fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &
 
 /// Lowers a draft as far as needed to know whether it is refused.
 fn lowered(draft: &Draft) -> Legal<()> {
-    match draft.target {
-        Target::Cpu(_) => lower::size::check(draft),
-        Target::Gpu(_) => lower::lower(draft).map(|_| ()),
+    match draft.capabilities.grid {
+        None => lower::size::check(draft),
+        Some(_) => lower::lower(draft).map(|_| ()),
     }
 }
 

@@ -160,6 +160,20 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// A promotion that gathers nothing and has no padding. An empty layout is the tensor's own.
+    pub fn promote(
+        tensor: impl Into<String>,
+        at: Place,
+        name: impl Into<String>,
+        scope: PromoteScope,
+        layout: Vec<LayoutDim>,
+    ) -> Step {
+        let (tensor, name) = (tensor.into(), name.into());
+        Step::Promote { tensor, at, name, scope, gathered: false, layout, pad: 0 }
+    }
+}
+
 /// The blocks or threads that the iterations of a loop become on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {

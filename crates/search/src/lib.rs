@@ -3,12 +3,16 @@
 //! - [`knob`]: one open choice, its values and their neighbours; the product of all choices and its
 //!   points.
 //! - [`strategy`]: which points to try next, given the results of earlier points.
+//! - [`space`]: the schedules of a program as points.
+//! - [`cost`]: the predicted times of schedules.
+//! - [`kind`]: which space, cost model and strategy a kind of target has.
 //!
 //! Nothing here compiles, measures or reads a clock. A strategy proposes points and receives their
 //! costs. The tuner measures the points and decides when to stop. The same seed and the same
 //! results give the same points.
 
 pub mod cost;
+pub mod kind;
 pub mod knob;
 pub mod space;
 pub mod strategy;

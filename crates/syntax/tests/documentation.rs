@@ -101,6 +101,27 @@ fn paths_that_the_documents_name_exist() {
     }
 }
 
+/// The crates that know hardware but are no front ends.
+const BELOW_FRONT_ENDS: [&str; 8] =
+    ["target", "schedule", "codegen", "runtime", "search", "cache", "driver", "tuner"];
+
+#[test]
+fn files_that_tell_targets_apart_are_listed() {
+    let architecture = read("ARCHITECTURE.md");
+    let listed = architecture.split("**Add a target.**").nth(1).unwrap();
+    let listed = listed.split("**Add a strategy.**").next().unwrap();
+    for name in BELOW_FRONT_ENDS {
+        for path in files(&root().join("crates").join(name).join("src"), &["rs"]) {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            let kinds = ["Target::Cpu(", "Machine::Cpu(", "Place::Cpu {"];
+            let path = path.strip_prefix(root().join("crates")).unwrap().display().to_string();
+            let is_listed = listed.contains(&format!("`{path}`"));
+            assert!(is_listed || !kinds.iter().any(|kind| code.contains(kind)), "{path} is not listed");
+        }
+    }
+}
+
 /// The most columns of a line of prose.
 const WIDEST: usize = 100;
 

@@ -2,6 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capabilities::{Capabilities, Grid, Registers};
+use crate::hardware::Hardware;
+
+/// The largest number of bytes that a thread loads or stores at once.
+const ACCESS_BYTES: usize = 16;
+/// The first CUDA architecture that copies to shared memory without going through registers.
+const AMPERE: u32 = 80;
+
 /// The programming interface of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -123,9 +131,67 @@ impl Gpu {
         }
     }
 
+    /// Whether threads can copy to shared memory asynchronously.
+    pub fn has_asynchronous_copies(&self) -> bool {
+        self.api == GpuApi::Cuda && self.architecture >= AMPERE
+    }
+
     /// The peak number of single-precision floating-point operations per second. A multiply-add
     /// counts as two operations.
     pub fn peak_flops(&self) -> f64 {
         2.0 * (self.lanes * self.processors) as f64 * f64::from(self.clock_mhz) * 1e6
+    }
+}
+
+impl Hardware for Gpu {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            kind: "GPU",
+            pool: None,
+            grid: Some(Grid {
+                blocks: self.grid,
+                block_shape: self.block_shape,
+                block_threads: self.block_threads,
+            }),
+            shared_bytes: Some(self.block_shared),
+            registers: Registers::Thread { count: self.thread_registers },
+            // A vector loop of a thread is one access to several elements. The thread computes them
+            // one after the other.
+            vector_bytes: ACCESS_BYTES,
+            fixed_trips: true,
+            predicated: true,
+        }
+    }
+
+    fn interface(&self) -> &'static str {
+        self.api.name()
+    }
+
+    fn model(&self) -> String {
+        self.name.clone()
+    }
+
+    fn instructions(&self) -> String {
+        match self.architecture {
+            0 => String::new(),
+            version => format!("sm_{version}"),
+        }
+    }
+
+    fn memories(&self) -> Vec<usize> {
+        vec![self.processor_shared, self.cache]
+    }
+
+    /// The cache of a device is emptied before every measured call.
+    fn warm_caches(&self) -> &[usize] {
+        &[]
+    }
+
+    fn peak_rates(&self) -> Option<(f64, f64)> {
+        Some((self.peak_flops(), self.bandwidth_mb as f64 * 1e6))
+    }
+
+    fn processors(&self) -> (usize, &'static str) {
+        (self.processors, "multiprocessors")
     }
 }

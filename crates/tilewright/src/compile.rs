@@ -114,11 +114,7 @@ impl Program {
 
     /// Compiles the program with these options.
     pub fn compile_with(&self, options: &Compile) -> Result<Kernel, Error> {
-        let threads = match &options.target {
-            OpenTarget::Cpu(cpu) => cpu.cores,
-            OpenTarget::Gpu(_) => 1,
-        };
-        self.compile_on(options, Arc::new(Pool::new(threads)))
+        self.compile_on(options, Arc::new(Pool::new(options.target.threads())))
     }
 
     /// Compiles the program for a thread pool that several kernels share. The pool's number of

@@ -31,8 +31,12 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tilewright_cache::Canonical;
+use tilewright_driver::Source;
+use tilewright_ir::{Program, print};
 use whole::campaign::Campaign;
-use whole::examine::Settings;
+use whole::examine::{Settings, source};
+use whole::source::MAIN;
 use whole::worker::Worker;
 
 /// The number of cases of every run.
@@ -75,6 +79,28 @@ fn whole_programs_compute_what_the_interpreter_says() {
     let accepted = summary.tally.get("program: accepted").copied().unwrap_or_default();
     assert!(4 * accepted > 3 * CASES, "only {accepted} of {CASES} programs are accepted");
     assert!(summary.failures.is_empty(), "failures are in {}", campaign.folder.display());
+}
+
+/// The program of a function at these sizes, where the checker accepts it.
+fn checked(text: &str, sizes: &[(String, i64)]) -> Option<Program> {
+    let sizes = sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    Source::new(text).program(MAIN, &sizes, true).program.ok()
+}
+
+#[test]
+fn whole_programs_come_back_from_their_source_text() {
+    let settings = Settings { seed: 2, on_device: 0, compiled: 0, only: String::new() };
+    let mut count = 0;
+    for number in 0..5 * CASES {
+        let source = source(&settings, number);
+        let Some(program) = checked(&source.to_string(), &source.sizes) else { continue };
+        let text = print::source(&program);
+        let again = checked(&text, &source.sizes).unwrap_or_else(|| panic!("{source}\n{text}"));
+        let (own, again) = (Canonical::new(&program), Canonical::new(&again));
+        assert_eq!((again.text(), again.sizes()), (own.text(), own.sizes()), "{source}\n{text}");
+        count += 1;
+    }
+    assert!(count > 3 * CASES, "only {count} programs are accepted");
 }
 
 #[test]

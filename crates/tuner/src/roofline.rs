@@ -45,11 +45,7 @@ impl Roofline {
     /// The roofline of a program on a target.
     pub fn new(program: &Program, target: Target<'_>, peaks: Option<Peaks>) -> Roofline {
         let work = work(program);
-        let last = match target {
-            Target::Cpu(cpu) => cpu.caches.last().copied().unwrap_or(0),
-            // A device's cache is empty before every measured call.
-            Target::Gpu(_) => 0,
-        };
+        let last = target.hardware().warm_caches().last().copied().unwrap_or(0);
         let in_caches = work.bytes <= last as f64;
         Roofline { work, peaks, share_of_peak: share_of_peak(program), in_caches }
     }

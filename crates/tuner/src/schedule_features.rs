@@ -1,8 +1,11 @@
 //! Features of loop nests, from which cost models learn.
 
+use std::sync::Arc;
+
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::{apply, default_schedule, text};
-use tilewright_search::cost::Model;
+use tilewright_search::cost::CostModel;
+use tilewright_search::kind::cost_model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::Features;
@@ -16,7 +19,7 @@ use crate::parallel;
 pub struct ScheduleFeatures<'p> {
     pub(crate) program: &'p Program,
     pub(crate) target: Target<'p>,
-    model: Model<'p>,
+    model: Arc<dyn CostModel + 'p>,
     /// The time in seconds that the cost model predicts for the default schedule. Features are
     /// relative to it.
     default: f64,
@@ -27,7 +30,7 @@ impl<'p> ScheduleFeatures<'p> {
     pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> ScheduleFeatures<'p> {
         let target = target.into();
         let mut schedule_features =
-            ScheduleFeatures { program, target, model: Model::of(target), default: 1.0 };
+            ScheduleFeatures { program, target, model: cost_model(target), default: 1.0 };
         let default = apply(program, &default_schedule(program, target), target);
         schedule_features.default =
             default.map_or(1.0, |nest| schedule_features.model.estimate(&nest).seconds);

@@ -80,10 +80,7 @@ impl Place {
         match machine {
             Machine::Cpu(cpu) => Place::cpu(cpu),
             Machine::Gpu(gpu) => {
-                let ordinal = match name {
-                    TargetName::Gpu(_, ordinal) => ordinal,
-                    TargetName::Cpu => 0,
-                };
+                let ordinal = if let TargetName::Gpu(_, ordinal) = name { ordinal } else { 0 };
                 Place::Device { ordinal, gpu: gpu.clone() }
             }
         }
@@ -94,6 +91,37 @@ impl Place {
         match self {
             Place::Cpu { .. } => TargetName::Cpu,
             Place::Device { ordinal, gpu } => TargetName::Gpu(gpu.api, *ordinal),
+        }
+    }
+
+    /// The device; none if the host's CPU runs kernels.
+    pub fn device(&self) -> Option<&Gpu> {
+        match self {
+            Place::Cpu { .. } => None,
+            Place::Device { gpu, .. } => Some(gpu),
+        }
+    }
+
+    /// The options that select a part of the hardware, with their values.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Place::Cpu { threads, vectors } => {
+                vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
+            }
+            Place::Device { .. } => Vec::new(),
+        }
+    }
+
+    /// The hardware that was recorded, with caches of these sizes. It may differ from this machine,
+    /// if nothing runs on it.
+    pub fn recorded_machine(&self, caches: &[usize]) -> Result<Machine, TaskError> {
+        match self {
+            Place::Cpu { threads, vectors } => {
+                let missing = || TaskError(format!("there are no {vectors} vectors"));
+                let vectors = named_vectors(vectors).ok_or_else(missing)?;
+                Ok(Machine::Cpu(Cpu { cores: *threads, vectors, caches: caches.to_vec() }))
+            }
+            Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
         }
     }
 
@@ -109,9 +137,13 @@ impl Place {
 /// The part of this machine's CPU with this many threads and these vectors.
 pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
     let missing = || TaskError(format!("there are no {vectors} vectors here"));
-    let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors).ok_or_else(missing)?;
+    let found = named_vectors(vectors).ok_or_else(missing)?;
     let limits = CpuLimits { threads: Some(threads), vectors: Some(found) };
     limits.of(Cpu::host()).map_err(|_| missing())
+}
+
+fn named_vectors(name: &str) -> Option<Vectors> {
+    Vectors::ALL.into_iter().find(|own| own.name() == name)
 }
 
 /// Why a task cannot begin.

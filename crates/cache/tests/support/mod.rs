@@ -19,7 +19,7 @@ pub fn cpu() -> Cpu {
 }
 
 pub fn target() -> TargetFingerprint {
-    TargetFingerprint::new(&cpu(), "Some Processor 9000")
+    TargetFingerprint::of(&cpu(), "Some Processor 9000")
 }
 
 /// A function of a source, by default the last one.

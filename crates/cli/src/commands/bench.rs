@@ -107,21 +107,22 @@ impl Report<'_> {
     }
 
     fn target_text(&self) -> String {
-        match self.target {
-            OpenTarget::Cpu(cpu) => {
-                let threads = if cpu.cores == 1 { "thread" } else { "threads" };
-                format!("cpu, {} {threads}, {} vectors", cpu.cores, cpu.vectors.name())
+        let hardware = self.target.target().hardware();
+        match self.target.device() {
+            Some(device) => format!("{}, {}", device.name(), hardware.model()),
+            None => {
+                let (count, threads) = hardware.processors();
+                format!("{}, {count} {threads}, {} vectors", hardware.interface(), hardware.instructions())
             }
-            OpenTarget::Gpu(device) => format!("{}, {}", device.name(), device.gpu().name),
         }
     }
 
     fn samples_text(&self) -> String {
         let Timing { samples, batch, .. } = self.timing;
-        match self.target {
-            OpenTarget::Gpu(_) => format!("{samples}, with an empty cache"),
-            OpenTarget::Cpu(_) if batch == 1 => samples.to_string(),
-            OpenTarget::Cpu(_) => format!("{samples} of {batch} calls"),
+        match self.target.device() {
+            Some(_) => format!("{samples}, with an empty cache"),
+            None if batch == 1 => samples.to_string(),
+            None => format!("{samples} of {batch} calls"),
         }
     }
 
@@ -165,18 +166,16 @@ impl Report<'_> {
     }
 
     fn target_json(&self) -> Vec<(String, Value)> {
-        let named: Vec<(&str, Value)> = match self.target {
-            OpenTarget::Cpu(cpu) => vec![
-                ("target", "cpu".into()),
-                ("threads", cpu.cores.into()),
-                ("vectors", cpu.vectors.name().into()),
-            ],
-            OpenTarget::Gpu(device) => {
-                vec![
-                    ("target", device.name().to_string().into()),
-                    ("device", device.gpu().name.clone().into()),
-                ]
+        let hardware = self.target.target().hardware();
+        let named: Vec<(&str, Value)> = match self.target.device() {
+            Some(device) => {
+                vec![("target", device.name().to_string().into()), ("device", hardware.model().into())]
             }
+            None => vec![
+                ("target", hardware.interface().into()),
+                ("threads", hardware.processors().0.into()),
+                ("vectors", hardware.instructions().into()),
+            ],
         };
         named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

@@ -144,12 +144,9 @@ impl Lookup {
 
     /// A short description of the program, the target and the threads of this lookup.
     fn wanted(&self) -> String {
-        let (title, target, threads) = (self.canonical.title(), &self.key.target, self.key.threads);
-        match &self.machine {
-            Machine::Gpu(_) => format!("{title} on {target} with {threads} multiprocessors"),
-            Machine::Cpu(_) if threads == 1 => format!("{title} on {target} with 1 thread"),
-            Machine::Cpu(_) => format!("{title} on {target} with {threads} threads"),
-        }
+        let (title, target) = (self.canonical.title(), &self.key.target);
+        let (count, processors) = self.machine.target().hardware().processors();
+        format!("{title} on {target} with {count} {processors}")
     }
 
     /// Returns the steps of a record in the names of the program, or the reason why they are

@@ -43,7 +43,10 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
         _ if args.check => return without("--check"),
         _ => {}
     }
-    let mut problem = Problem::read(&args.program)?;
+    interpreted_problem(Problem::read_to_run(&args.program)?)
+}
+
+fn interpreted_problem(mut problem: Problem) -> Result<Results, Failure> {
     let inputs = problem.interpreter_inputs()?;
     interpret(&problem.source, &problem.program, inputs)
 }
@@ -51,7 +54,11 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
 /// The results of the compiled program, and lines that say which schedule it was compiled with.
 fn compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String>), Failure> {
     let compiler = Compiler::new(&args.compile, name)?;
-    let mut problem = Problem::read(&args.program)?;
+    let mut problem = Problem::read_to_run(&args.program)?;
+    if problem.is_empty() {
+        let how = "schedule: none; a size is 0, so the interpreter has computed the results";
+        return Ok((interpreted_problem(problem)?, vec![how.to_owned()]));
+    }
     let mut inputs = problem.kernel_inputs(args.check)?;
     let (compiled, _) = compiler.compile(&args.file, &problem.program)?;
     let mut loaded = Loaded::new(&compiled, &problem.source, &mut inputs, args.check)?;

@@ -103,7 +103,7 @@ fn target_of(args: &ShowArgs) -> Result<TargetName, Failure> {
         Stage::Opencl => GpuApi::OpenCl,
         Stage::Llvm | Stage::Asm => match name? {
             TargetName::Cpu => return Ok(TargetName::Cpu),
-            TargetName::Gpu(..) => {
+            _ => {
                 let stage = compiled_stage(args.stage).name();
                 return Err(Failure::Usage(format!("--stage {stage} is for --target cpu")));
             }

@@ -14,10 +14,9 @@
 use tilewright_ir::arithmetic::neutral;
 use tilewright_ir::nest::{Axis, Combining, Scope};
 use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, ReduceOp};
-use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
-use super::dialect::{self, memory_type, value_type};
+use super::dialect::Dialect;
 use super::expr::{Stored, arithmetic};
 use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
@@ -38,10 +37,11 @@ pub(super) enum Way {
 
 impl Way {
     /// The method for the shape of a block.
-    pub(super) fn of(api: GpuApi, block: [u32; 3]) -> Way {
-        match (api, block[0]) {
-            (GpuApi::Cuda, row) if WARP.is_multiple_of(row) => Way::Warp,
-            (GpuApi::Cuda, row) if row.is_multiple_of(WARP) => Way::Warps(row / WARP),
+    pub(super) fn of(dialect: Dialect, block: [u32; 3]) -> Way {
+        match block[0] {
+            _ if !dialect.has_shuffles() => Way::Memory,
+            row if WARP.is_multiple_of(row) => Way::Warp,
+            row if row.is_multiple_of(WARP) => Way::Warps(row / WARP),
             _ => Way::Memory,
         }
     }
@@ -108,7 +108,7 @@ impl Emitter<'_> {
     fn combined(&mut self, combining: &Combining<'_>, around: &[IndexExpr]) -> Emit<()> {
         let own = combining.combine;
         let dtype = own.store.value.dtype;
-        let t = value_type(self.unit.api, dtype);
+        let t = self.unit.dialect.value_type(dtype);
         let around = self.conditions(around)?;
         let parts: Vec<CExpr> = around.iter().cloned().chain(self.takes_part(combining)?).collect();
         let value = self.own_value(&own.store.value, own.op, !parts.is_empty())?;
@@ -142,14 +142,14 @@ impl Emitter<'_> {
             if let Some(axis) =
                 own.thread_axis().filter(|axis| i64::from(self.block[*axis as usize]) != extent)
             {
-                let thread = dialect::thread_index(self.unit.api, axis);
+                let thread = self.unit.dialect.thread_index(axis);
                 conditions.push(CExpr::binary(BinaryOp::Less, &thread, &self.number(extent)));
             }
         }
         let used: Vec<Axis> = combining.loops.iter().filter_map(|own| own.thread_axis()).collect();
         for axis in Axis::ALL.into_iter().filter(|axis| !used.contains(axis)) {
             if self.block[axis as usize] > 1 {
-                conditions.push(dialect::is_first_thread(self.unit.api, axis));
+                conditions.push(self.unit.dialect.is_first_thread(axis));
             }
         }
         conditions.extend(self.conditions(combining.conditions.iter().copied())?);
@@ -164,14 +164,14 @@ impl Emitter<'_> {
     }
 
     fn total(&mut self, op: ReduceOp, value: CExpr, dtype: DType) -> CExpr {
-        let way = Way::of(self.unit.api, self.block);
+        let way = Way::of(self.unit.dialect, self.block);
         let function = self.needs(Helper::Total(op, way.group()), dtype);
         self.needs_extreme(op.operator(), dtype);
         if let Way::Warps(_) = way {
             self.needs(Helper::Total(op, Group::Warp), dtype);
         }
         let [row_threads, rows, _] = self.block.map(|threads| CExpr::atom(threads.to_string()));
-        let thread = |axis| dialect::thread_index(self.unit.api, axis);
+        let thread = |axis| self.unit.dialect.thread_index(axis);
         let row = match (self.block[1] > 1, self.block[2] > 1) {
             (false, false) => CExpr::atom("0"),
             (true, false) => thread(Axis::Y),
@@ -180,7 +180,7 @@ impl Emitter<'_> {
                 CExpr::binary(BinaryOp::Add, &thread(Axis::Y), &before)
             }
         };
-        let (space, memory) = (dialect::shared(self.unit.api), memory_type(self.unit.api, dtype));
+        let (space, memory) = (self.unit.dialect.shared(), self.unit.dialect.memory_type(dtype));
         let start = CExpr::atom(self.combine_room.to_string());
         let room = CExpr::binary(BinaryOp::Add, &CExpr::atom("tw_shared"), &start);
         let room = room.cast(&format!("{space}{memory}*"));
@@ -196,14 +196,14 @@ impl Emitter<'_> {
 }
 
 /// The definition of the prelude function that reduces across a group of threads.
-pub(super) fn function(api: GpuApi, (op, group): (ReduceOp, Group), dtype: DType, head: &str) -> String {
+pub(super) fn function(dialect: Dialect, (op, group): (ReduceOp, Group), dtype: DType, head: &str) -> String {
     let (own, total) = (Helper::Total(op, group).name(dtype), op.total());
-    let (t, memory, space) = (value_type(api, dtype), memory_type(api, dtype), dialect::shared(api));
+    let (t, memory, space) = (dialect.value_type(dtype), dialect.memory_type(dtype), dialect.shared());
     let joined = |left: &str, right: &str| {
-        let both = arithmetic(api, op.operator(), &CExpr::atom(left), &CExpr::atom(right), dtype);
+        let both = arithmetic(dialect, op.operator(), &CExpr::atom(left), &CExpr::atom(right), dtype);
         both.whole().to_owned()
     };
-    let barrier = dialect::sync(api, tilewright_ir::nest::Sync::Barrier).unwrap_or_default();
+    let barrier = dialect.sync(tilewright_ir::nest::Sync::Barrier).unwrap_or_default();
     match group {
         Group::Warp => {
             let lanes = shuffled(t, dtype);

@@ -2,10 +2,9 @@
 
 use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, ReduceOp, UnaryOp};
-use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
-use super::dialect::{value_type, wrapping_type};
+use super::dialect::Dialect;
 use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
@@ -70,13 +69,12 @@ impl Emitter<'_> {
     }
 
     fn integer_literal(&self, value: i128, dtype: DType) -> CExpr {
-        let suffix = match (dtype.bits(), dtype.is_unsigned_integer(), self.unit.api) {
-            (64, true, GpuApi::Cuda) => "ULL",
-            (64, true, GpuApi::OpenCl) => "UL",
-            (64, false, GpuApi::Cuda) => "LL",
-            (64, false, GpuApi::OpenCl) => "L",
-            (32, true, _) => "u",
-            _ => "",
+        let long = self.unit.dialect.long_suffix();
+        let suffix = match (dtype.bits(), dtype.is_unsigned_integer()) {
+            (64, true) => format!("U{long}"),
+            (64, false) => long.to_owned(),
+            (32, true) => "u".to_owned(),
+            _ => String::new(),
         };
         let least = dtype.integer_bounds().is_some_and(|(low, _)| value == low) && value < 0;
         match dtype {
@@ -95,7 +93,7 @@ impl Emitter<'_> {
         Ok(match op {
             UnaryOp::Not => value.complement(),
             UnaryOp::Neg if dtype.is_float() => value.negated(),
-            UnaryOp::Neg => wrapped(self.unit.api, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
+            UnaryOp::Neg => wrapped(self.unit.dialect, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
         })
     }
 
@@ -133,10 +131,9 @@ impl Emitter<'_> {
         addend: &CExpr,
         dtype: DType,
     ) -> CExpr {
-        let function = match (self.unit.api, dtype) {
-            (GpuApi::Cuda, DType::Float64) => "fma".to_owned(),
-            (GpuApi::Cuda, _) => "fmaf".to_owned(),
-            (GpuApi::OpenCl, _) => self.needs(Helper::MultiplyAdd, dtype),
+        let function = match self.unit.dialect.has_fast_multiply_add() {
+            true => format!("fma{}", self.unit.dialect.function_suffix(dtype.compute_type())),
+            false => self.needs(Helper::MultiplyAdd, dtype),
         };
         CExpr::call(&function, &[left.clone(), right.clone(), addend.clone()])
     }
@@ -150,14 +147,14 @@ impl Emitter<'_> {
             _ if op.is_logical() || op.is_comparison() => CExpr::binary(op, left, right),
             _ => {
                 self.needs_extreme(op, dtype);
-                arithmetic(self.unit.api, op, left, right, dtype)
+                arithmetic(self.unit.dialect, op, left, right, dtype)
             }
         }
     }
 
     /// Records the prelude function for an integer minimum or maximum, if the operation is one.
     pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
-        if let Some(helper) = integer_extreme(self.unit.api, op, dtype) {
+        if let Some(helper) = integer_extreme(self.unit.dialect, op, dtype) {
             self.needs(helper, dtype);
         }
     }
@@ -199,8 +196,7 @@ impl Emitter<'_> {
     fn call(&mut self, builtin: Builtin, arguments: &[Expr], dtype: DType) -> Emit<CExpr> {
         let operand = arguments.first().map_or(dtype, |argument| argument.dtype);
         let values = arguments.iter().map(|argument| self.value(argument)).collect::<Emit<Vec<_>>>()?;
-        let single = self.unit.api == GpuApi::Cuda && operand.compute_type() == DType::Float32;
-        let f = if single { "f" } else { "" };
+        let f = self.unit.dialect.function_suffix(operand.compute_type());
         let named = |name: &str, values: &[CExpr]| CExpr::call(&format!("{name}{f}"), values);
         let infinity = CExpr::atom("INFINITY");
         Ok(match (builtin, values.as_slice()) {
@@ -223,10 +219,10 @@ impl Emitter<'_> {
 }
 
 /// The prelude function for the minimum or maximum of integers or truth values.
-fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<Helper> {
-    match (op, api, dtype) {
-        (BinaryOp::Min, GpuApi::Cuda, DType::Int32) => Some(Helper::DataMin),
-        (BinaryOp::Max, GpuApi::Cuda, DType::Int32) => Some(Helper::DataMax),
+fn integer_extreme(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helper> {
+    match (op, dialect, dtype) {
+        (BinaryOp::Min, Dialect::Cuda, DType::Int32) => Some(Helper::DataMin),
+        (BinaryOp::Max, Dialect::Cuda, DType::Int32) => Some(Helper::DataMax),
         (BinaryOp::Min, ..) if !dtype.is_float() => Some(Helper::Min),
         (BinaryOp::Max, ..) if !dtype.is_float() => Some(Helper::Max),
         _ => None,
@@ -234,23 +230,22 @@ fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<Helper> {
 }
 
 /// Writes minima, maxima, sums, differences, products, and quotients of floats.
-pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
+pub(super) fn arithmetic(dialect: Dialect, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
-    match (op, integer_extreme(api, op, dtype)) {
+    match (op, integer_extreme(dialect, op, dtype)) {
         (_, Some(helper)) => CExpr::call(&helper.name(dtype), &both),
         (BinaryOp::Min | BinaryOp::Max, None) => {
-            let single = api == GpuApi::Cuda && dtype != DType::Float64;
             let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };
-            CExpr::call(&format!("{name}{}", if single { "f" } else { "" }), &both)
+            CExpr::call(&format!("{name}{}", dialect.function_suffix(dtype.compute_type())), &both)
         }
         _ if dtype.is_float() => CExpr::binary(op, left, right),
-        _ => wrapped(api, op, left.clone(), right.clone(), dtype),
+        _ => wrapped(dialect, op, left.clone(), right.clone(), dtype),
     }
 }
 
 /// Writes a sum, difference or product of integers that wraps. Signed overflow in C is undefined,
 /// so the operation is unsigned.
-fn wrapped(api: GpuApi, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
-    let wrapping = wrapping_type(api, dtype);
-    CExpr::binary(op, &left.cast(wrapping), &right.cast(wrapping)).cast(value_type(api, dtype))
+fn wrapped(dialect: Dialect, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
+    let wrapping = dialect.wrapping_type(dtype);
+    CExpr::binary(op, &left.cast(wrapping), &right.cast(wrapping)).cast(dialect.value_type(dtype))
 }

@@ -2,15 +2,15 @@
 //! them.
 
 use tilewright_ir::{IndexExpr, ScalarId, TensorId, VarId};
-use tilewright_target::GpuApi;
 
+use super::dialect::Dialect;
 use crate::Check;
 
 /// Kernels in the language of a device, and the commands that call them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuCode {
     /// The language of the text.
-    pub api: GpuApi,
+    pub dialect: Dialect,
     /// One source text with all kernels.
     pub text: String,
     /// The commands that fill the constant buffers, which run once.

@@ -11,7 +11,6 @@ use tilewright_ir::index::{Atom, Data, IndexExpr, Term};
 use tilewright_ir::{BinaryOp, DType, VarId};
 
 use super::c_expr::CExpr;
-use super::dialect;
 use super::prelude::Helper;
 use super::range::{NARROW, WIDE};
 use super::stmt::{Emit, Emitter};
@@ -169,7 +168,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn number(&self, value: i64) -> CExpr {
-        let suffix = dialect::long_suffix(self.unit.api);
+        let suffix = self.unit.dialect.long_suffix();
         match i32::try_from(value) {
             // C has no literal for the least number: a minus sign would stand before a number that
             // overflows.
@@ -181,7 +180,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn type_name(&self, dtype: DType) -> &'static str {
-        dialect::value_type(self.unit.api, dtype)
+        self.unit.dialect.value_type(dtype)
     }
 
     /// The width of an element's offset in a buffer.

@@ -10,10 +10,10 @@ use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop};
 use tilewright_ir::{Access, DType, Expr, IndexExpr, LoopNest, TensorId, VarId};
-use tilewright_target::{Gpu, GpuApi};
+use tilewright_target::Gpu;
 
 use super::combine::Way;
-use super::dialect::{self, memory_type, value_type};
+use super::dialect::Dialect;
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
 use super::prelude::{self, Helper};
@@ -28,13 +28,10 @@ const SHARED_ALIGNMENT: i64 = 16;
 /// headroom for intermediate sums.
 const NARROW: i64 = 1 << 30;
 
-/// The first architecture that copies to shared memory without going through registers.
-const AMPERE: u32 = 80;
-
 /// The properties of a nest that stay constant while its kernels are written.
 pub(super) struct Unit<'a> {
     pub(super) nest: &'a LoopNest,
-    pub(super) api: GpuApi,
+    pub(super) dialect: Dialect,
     pub(super) names: Identifiers,
     /// Whether subscripts need 64 bits.
     pub(super) wide: bool,
@@ -56,9 +53,10 @@ impl<'a> Unit<'a> {
         survey.stmts(&nest.setup, true);
         survey.stmts(&nest.body, true);
         let Survey { host_vars, host_rooms, spread, written, .. } = survey;
-        let has_later_copies = gpu.api == GpuApi::Cuda && gpu.architecture >= AMPERE;
+        let dialect = Dialect::from(gpu.api);
+        let has_later_copies = gpu.has_asynchronous_copies();
         let names = Identifiers::of(nest);
-        Unit { nest, api: gpu.api, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
+        Unit { nest, dialect, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
     }
 
     /// Writes all kernels.
@@ -79,14 +77,21 @@ impl<'a> Unit<'a> {
         let body = program.commands(&self.nest.body)?;
         let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
         let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
-        text.push_str(&prelude::head(self.api, has_doubles(self.nest)));
+        text.push_str(&prelude::head(self.dialect, has_doubles(self.nest)));
         program.functions.sort_by_key(|(helper, dtype)| (helper.base(), *dtype));
         program.functions.dedup();
         for (helper, dtype) in &program.functions {
-            text.push_str(&prelude::function(self.api, *helper, *dtype));
+            text.push_str(&prelude::function(self.dialect, *helper, *dtype));
         }
         text.push_str(&program.kernels);
-        Ok(GpuCode { api: self.api, text, setup, body, scratch: scratch.collect(), checks: program.checks })
+        Ok(GpuCode {
+            dialect: self.dialect,
+            text,
+            setup,
+            body,
+            scratch: scratch.collect(),
+            checks: program.checks,
+        })
     }
 
     /// Whether a kernel takes a buffer as a parameter.
@@ -128,23 +133,22 @@ impl<'a> Unit<'a> {
     /// The declaration of a parameter. `restrict` says that no other pointer or thread changes the
     /// memory of a buffer.
     fn parameter(&self, argument: Argument, restrict: bool) -> String {
-        let api = self.api;
+        let dialect = self.dialect;
         match argument {
             Argument::Buffer(id) => {
                 let constant = if self.written.contains(&id) { "" } else { "const " };
-                let t = memory_type(api, self.nest.buffer(id).dtype);
-                let (space, restrict) =
-                    (dialect::global(api), if restrict { dialect::restrict(api) } else { "" });
+                let t = dialect.memory_type(self.nest.buffer(id).dtype);
+                let (space, restrict) = (dialect.global(), if restrict { dialect.restrict() } else { "" });
                 format!("{space}{constant}{t}*{restrict} {}", self.names.buffer(id))
             }
             Argument::Scalar(id) => {
-                let t = memory_type(api, self.nest.scalars[id.index()].dtype);
+                let t = dialect.memory_type(self.nest.scalars[id.index()].dtype);
                 format!("const {t} {}", self.names.scalar(id))
             }
             Argument::Variable(var) => {
-                format!("const {} {}", value_type(api, DType::Int64), self.names.var(var))
+                format!("const {} {}", dialect.value_type(DType::Int64), self.names.var(var))
             }
-            Argument::Status => format!("{}{}* status", dialect::global(api), value_type(api, DType::Int64)),
+            Argument::Status => format!("{}{}* status", dialect.global(), dialect.value_type(DType::Int64)),
         }
     }
 }
@@ -194,7 +198,8 @@ impl Program<'_> {
         let shape = Shape::of(stmt);
         let mut shared = BTreeMap::new();
         let room = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
-        let shared_bytes = room + Way::of(unit.api, shape.block).values(shape.block) * combined_bytes(stmt);
+        let shared_bytes =
+            room + Way::of(unit.dialect, shape.block).values(shape.block) * combined_bytes(stmt);
         let (shape_of, shared) = ((shape.grid, shape.block), (shared, room));
         let mut emitter = Emitter::new(unit, self.ranges.clone(), shape_of, shared, &mut self.checks);
         emitter.stmts(std::slice::from_ref(stmt))?;
@@ -205,15 +210,10 @@ impl Program<'_> {
         let restrict = is_restrict(stmt, &|id| unit.is_parameter(id));
         let parameters: Vec<String> =
             arguments.iter().map(|argument| unit.parameter(*argument, restrict)).collect();
-        let head = dialect::kernel_head(unit.api, shape.block);
+        let head = unit.dialect.kernel_head(shape.block);
         self.kernels.push_str(&format!("\n{head} {kernel}({}) {{\n", parameters.join(", ")));
         if shared_bytes > 0 {
-            self.kernels.push_str(&match unit.api {
-                GpuApi::Cuda => "  extern __shared__ __align__(16) unsigned char tw_shared[];\n".to_owned(),
-                GpuApi::OpenCl => format!(
-                    "  __local __attribute__((aligned(16))) unsigned char tw_shared[{shared_bytes}];\n"
-                ),
-            });
+            self.kernels.push_str(&format!("  {}\n", unit.dialect.shared_declaration(shared_bytes)));
         }
         self.kernels.push_str(&text);
         self.kernels.push_str("}\n");

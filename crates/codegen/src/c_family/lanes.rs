@@ -27,7 +27,6 @@ use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
 use super::c_expr::CExpr;
-use super::dialect::{self, lanes_type};
 use super::stmt::{Emit, Emitter};
 
 /// The maximum number of bytes of one access.
@@ -161,7 +160,7 @@ impl Emitter<'_> {
     }
 
     fn load_lanes(&mut self, load: &Access, wide: &Wide, vector: Vector) -> Emit<()> {
-        let t = lanes_type(self.unit.api, wide.dtype, wide.width);
+        let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
         for (part, first) in wide.firsts.iter().enumerate() {
             let (name, place) = (self.lane_name(load.tensor, "lanes"), self.wide_place(first, &t, "const ")?);
             self.line(&format!("const {t} {name} = {};", place.whole()));
@@ -174,7 +173,7 @@ impl Emitter<'_> {
 
     /// Writes the values of all lanes into vectors, and stores each vector at once.
     fn put_lanes(&mut self, store: &Store, wide: &Wide, vector: Vector) -> Emit<()> {
-        let t = lanes_type(self.unit.api, wide.dtype, wide.width);
+        let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
         for (part, first) in wide.firsts.iter().enumerate() {
             let name = self.lane_name(store.target.tensor, "results");
             let place = self.wide_place(first, &t, "")?;
@@ -211,7 +210,7 @@ impl Emitter<'_> {
 
     fn copy_lanes(&mut self, store: &Store, copy: &Copy<'_>) -> Emit<()> {
         let Copy { from, to, guard } = copy;
-        let t = lanes_type(self.unit.api, to.dtype, to.width);
+        let t = self.unit.dialect.lanes_type(to.dtype, to.width);
         for (from, target) in from.firsts.iter().zip(&to.firsts) {
             if store.later && self.unit.has_later_copies {
                 let dtype = store.value.dtype;
@@ -264,8 +263,8 @@ impl Emitter<'_> {
     /// `*(float4*)&A[…]`.
     fn wide_place(&mut self, first: &Access, t: &str, constant: &str) -> Emit<CExpr> {
         let space = match self.unit.nest.buffer(first.tensor).scope {
-            Scope::Shared => dialect::shared(self.unit.api),
-            _ => dialect::global(self.unit.api),
+            Scope::Shared => self.unit.dialect.shared(),
+            _ => self.unit.dialect.global(),
         };
         Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).at_address())
     }

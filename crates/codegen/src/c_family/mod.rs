@@ -2,8 +2,8 @@
 //!
 //! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and
 //! returns how the host calls the kernels. The text is meant to be readable: identifiers are the
-//! names of the program and its schedule, and loops stay loops. `dialect` holds the differences
-//! between the two languages.
+//! names of the program and its schedule, and loops stay loops. A [`Dialect`] is one of the
+//! languages; `dialect` and `prelude` hold all differences between them.
 //!
 //! | file | content |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `index` | subscripts, extents and conditions |
 //! | `range` | intervals of the values of index expressions |
 //! | `c_expr` | C expressions as text, with parentheses where they are needed |
-//! | `dialect` | the spellings of CUDA and OpenCL |
+//! | `dialect` | the languages, their spellings and other differences |
 //! | `promise` | whether pointers may be `restrict` |
 //! | `prelude` | helper functions where a language's own function differs from Tilewright's definition |
 //! | `names` | identifiers |
@@ -40,8 +40,9 @@ mod stmt;
 mod waits;
 
 use tilewright_ir::{LoopNest, VerifiedNest};
-use tilewright_target::{Gpu, GpuApi};
+use tilewright_target::Gpu;
 
+pub use dialect::Dialect;
 pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
@@ -50,9 +51,9 @@ use crate::CodegenError;
 /// the text: the program and its schedule.
 pub fn gpu_code(nest: VerifiedNest<'_>, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
     let nest = nest.nest();
-    match gpu.api {
-        GpuApi::Cuda => kernel::Unit::new(nest, gpu).write(about),
-        GpuApi::OpenCl => {
+    match Dialect::from(gpu.api).has_barriers_in_conditions() {
+        true => kernel::Unit::new(nest, gpu).write(about),
+        false => {
             let [setup, body] = [&nest.setup, &nest.body].map(|stmts| waits::out_of_conditions(stmts));
             kernel::Unit::new(&LoopNest { setup, body, ..nest.clone() }, gpu).write(about)
         }

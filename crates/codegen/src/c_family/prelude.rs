@@ -2,10 +2,9 @@
 //! Tilewright's definition. The text contains only the functions that kernels use.
 
 use tilewright_ir::{DType, ReduceOp};
-use tilewright_target::GpuApi;
 
 use super::combine::{self, Group};
-use super::dialect::value_type;
+use super::dialect::Dialect;
 
 /// A helper function. It is written once for each type that kernels call it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +80,14 @@ impl Helper {
 }
 
 /// The first lines of the text. `doubles` says whether any value is a double.
-pub(super) fn head(api: GpuApi, doubles: bool) -> String {
-    match api {
-        GpuApi::Cuda => "\
+pub(super) fn head(dialect: Dialect, doubles: bool) -> String {
+    match dialect {
+        Dialect::Cuda => "\
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 "
         .to_owned(),
-        GpuApi::OpenCl => {
+        Dialect::OpenCl => {
             let doubles = if doubles { "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" } else { "" };
             format!("{doubles}#pragma OPENCL FP_CONTRACT OFF\n")
         }
@@ -96,14 +95,10 @@ pub(super) fn head(api: GpuApi, doubles: bool) -> String {
 }
 
 /// The definition of a helper function for a type.
-pub(super) fn function(api: GpuApi, helper: Helper, dtype: DType) -> String {
+pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String {
     let own = helper.name(dtype);
-    let t = value_type(api, dtype);
-    let head = match api {
-        GpuApi::Cuda => "static __device__ __forceinline__",
-        GpuApi::OpenCl => "static inline",
-    };
-    let f = if dtype == DType::Float32 && api == GpuApi::Cuda { "f" } else { "" };
+    let t = dialect.value_type(dtype);
+    let (head, f) = (dialect.helper_head(), dialect.function_suffix(dtype));
     match helper {
         Helper::FloorDiv if dtype.is_unsigned_integer() => {
             format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a / b; }}\n")
@@ -114,7 +109,7 @@ pub(super) fn function(api: GpuApi, helper: Helper, dtype: DType) -> String {
         Helper::FloorDiv => format!(
             "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0) return 0;\n  if (b == -1) return ({t})(0 - \
              ({wrap})a);\n  {t} q = a / b;\n  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;\n}}\n",
-            wrap = super::dialect::wrapping_type(api, dtype)
+            wrap = dialect.wrapping_type(dtype)
         ),
         Helper::FloorMod if dtype.is_float() => format!(
             "{head} {t} {own}({t} a, {t} b) {{\n  {t} r = fmod{f}(a, b);\n  return r != 0 && (r < 0) != (b < 0) ? r + b : \
@@ -135,29 +130,29 @@ pub(super) fn function(api: GpuApi, helper: Helper, dtype: DType) -> String {
         }
         Helper::Abs => format!(
             "{head} {t} {own}({t} x) {{ return x < 0 ? ({t})(0 - ({wrap})x) : x; }}\n",
-            wrap = super::dialect::wrapping_type(api, dtype)
+            wrap = dialect.wrapping_type(dtype)
         ),
         Helper::IsNan => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
         Helper::Index => {
-            let long = value_type(api, DType::Int64);
+            let long = dialect.value_type(DType::Int64);
             format!("{head} {long} {own}({t} x) {{ return x >> 63 ? ({long})(({t})-1 >> 1) : ({long})x; }}\n")
         }
-        Helper::FromFloat | Helper::FromDouble => from_float(api, helper, dtype, head),
+        Helper::FromFloat | Helper::FromDouble => from_float(dialect, helper, dtype, head),
         Helper::MultiplyAdd => multiply_add(dtype, head),
-        Helper::ToOdd => to_odd(api, dtype, head),
-        Helper::LoadHalf => load_half(api, dtype, head),
-        Helper::StoreHalf => store_half(api, dtype, head),
+        Helper::ToOdd => to_odd(dialect, dtype, head),
+        Helper::LoadHalf => load_half(dialect, dtype, head),
+        Helper::StoreHalf => store_half(dialect, dtype, head),
         Helper::CopyLater(bytes) => copy_later(&own, bytes),
         // Returns the subscript, or sets the status to the failed check's number and returns 0.
         Helper::Checked => {
-            let long = value_type(api, DType::Int64);
-            let global = super::dialect::global(api);
+            let long = dialect.value_type(DType::Int64);
+            let global = dialect.global();
             format!(
                 "{head} {t} {own}({t} at, {t} extent, {global}{long}* status, int check) {{\n  if (at >= 0 && at < extent) \
                  return at;\n  *status = check;\n  return 0;\n}}\n"
             )
         }
-        Helper::Total(op, group) => combine::function(api, (op, group), dtype, head),
+        Helper::Total(op, group) => combine::function(dialect, (op, group), dtype, head),
     }
 }
 
@@ -165,7 +160,7 @@ pub(super) fn function(api: GpuApi, helper: Helper, dtype: DType) -> String {
 /// compiler reports that it is fast, so the runtime defines `TW_HAS_FMA` where the device has the
 /// instruction. CUDA always has it.
 fn multiply_add(dtype: DType, head: &str) -> String {
-    let (own, t) = (Helper::MultiplyAdd.name(dtype), value_type(GpuApi::OpenCl, dtype));
+    let (own, t) = (Helper::MultiplyAdd.name(dtype), Dialect::OpenCl.value_type(dtype));
     let is_fast = if dtype == DType::Float64 { "FP_FAST_FMA" } else { "FP_FAST_FMAF" };
     format!(
         "#if defined({is_fast}) || defined(TW_HAS_FMA)\n{head} {t} {own}({t} a, {t} b, {t} c) {{ return fma(a, b, c); }}\n#else\n{head} {t} {own}({t} a, {t} b, \
@@ -185,12 +180,12 @@ fn copy_later(own: &str, bytes: i64) -> String {
     )
 }
 
-fn from_float(api: GpuApi, helper: Helper, dtype: DType, head: &str) -> String {
+fn from_float(dialect: Dialect, helper: Helper, dtype: DType, head: &str) -> String {
     let own = helper.name(dtype);
-    let t = value_type(api, dtype);
+    let t = dialect.value_type(dtype);
     let is_single = helper == Helper::FromFloat;
     let source = if is_single { "float" } else { "double" };
-    if api == GpuApi::OpenCl {
+    if dialect == Dialect::OpenCl {
         let plain = match dtype {
             DType::UInt8 => "uchar",
             DType::UInt16 => "ushort",
@@ -228,20 +223,20 @@ fn from_float(api: GpuApi, helper: Helper, dtype: DType, head: &str) -> String {
 /// Converts a number to a float by truncation, and sets the last bit where truncation lost
 /// something. Rounding the result to 16 bits gives the same as rounding the number itself. Rounding
 /// twice to nearest does not.
-fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
+fn to_odd(dialect: Dialect, dtype: DType, head: &str) -> String {
     let own = Helper::ToOdd.name(dtype);
-    let t = value_type(api, dtype);
-    let cut = match (api, dtype) {
-        (GpuApi::OpenCl, _) => "convert_float_rtz",
-        (GpuApi::Cuda, DType::Int32) => "__int2float_rz",
-        (GpuApi::Cuda, DType::UInt32) => "__uint2float_rz",
-        (GpuApi::Cuda, DType::Int64) => "__ll2float_rz",
-        (GpuApi::Cuda, DType::UInt64) => "__ull2float_rz",
-        (GpuApi::Cuda, _) => "__double2float_rz",
+    let t = dialect.value_type(dtype);
+    let cut = match (dialect, dtype) {
+        (Dialect::OpenCl, _) => "convert_float_rtz",
+        (Dialect::Cuda, DType::Int32) => "__int2float_rz",
+        (Dialect::Cuda, DType::UInt32) => "__uint2float_rz",
+        (Dialect::Cuda, DType::Int64) => "__ll2float_rz",
+        (Dialect::Cuda, DType::UInt64) => "__ull2float_rz",
+        (Dialect::Cuda, _) => "__double2float_rz",
     };
-    let odd = match api {
-        GpuApi::Cuda => "__uint_as_float(__float_as_uint(cut) | 1u)",
-        GpuApi::OpenCl => "as_float(as_uint(cut) | 1u)",
+    let odd = match dialect {
+        Dialect::Cuda => "__uint_as_float(__float_as_uint(cut) | 1u)",
+        Dialect::OpenCl => "as_float(as_uint(cut) | 1u)",
     };
     format!(
         "{head} float {own}({t} x) {{\n  float cut = {cut}(x);\n  return ({t})cut == x || x != x ? cut : {odd};\n}}\n"
@@ -249,31 +244,31 @@ fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
 }
 
 /// Converts the bits of a 16-bit float to a float.
-fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
+fn load_half(dialect: Dialect, dtype: DType, head: &str) -> String {
     let own = Helper::LoadHalf.name(dtype);
-    let body = match (api, dtype) {
-        (GpuApi::Cuda, DType::BFloat16) => "return __uint_as_float((unsigned int)bits << 16);",
-        (GpuApi::Cuda, _) => "float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits)); return x;",
-        (GpuApi::OpenCl, DType::BFloat16) => "return as_float((unsigned int)bits << 16);",
-        (GpuApi::OpenCl, _) => "return vload_half(0, (const half*)&bits);",
+    let body = match (dialect, dtype) {
+        (Dialect::Cuda, DType::BFloat16) => "return __uint_as_float((unsigned int)bits << 16);",
+        (Dialect::Cuda, _) => "float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits)); return x;",
+        (Dialect::OpenCl, DType::BFloat16) => "return as_float((unsigned int)bits << 16);",
+        (Dialect::OpenCl, _) => "return vload_half(0, (const half*)&bits);",
     };
     format!("{head} float {own}(unsigned short bits) {{ {body} }}\n")
 }
 
 /// Rounds a float to a 16-bit float and returns its bits.
-fn store_half(api: GpuApi, dtype: DType, head: &str) -> String {
+fn store_half(dialect: Dialect, dtype: DType, head: &str) -> String {
     let own = Helper::StoreHalf.name(dtype);
-    let as_bits = if api == GpuApi::Cuda { "__float_as_uint(x)" } else { "as_uint(x)" };
-    let body = match (api, dtype) {
+    let as_bits = if dialect == Dialect::Cuda { "__float_as_uint(x)" } else { "as_uint(x)" };
+    let body = match (dialect, dtype) {
         (_, DType::BFloat16) => format!(
             "unsigned int u = {as_bits}; return x != x ? (unsigned short)(u >> 16 | 64) : (unsigned short)((u + 0x7fffu + (u \
              >> 16 & 1u)) >> 16);"
         ),
-        (GpuApi::Cuda, _) => {
+        (Dialect::Cuda, _) => {
             "unsigned short bits; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x)); return bits;"
                 .to_owned()
         }
-        (GpuApi::OpenCl, _) => {
+        (Dialect::OpenCl, _) => {
             "unsigned short bits; vstore_half_rte(x, 0, (half*)&bits); return bits;".to_owned()
         }
     };

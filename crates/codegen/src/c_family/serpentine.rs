@@ -22,7 +22,6 @@ use tilewright_ir::BinaryOp;
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
 
 use super::c_expr::CExpr;
-use super::dialect;
 use super::stmt::{Emit, Emitter};
 
 impl Emitter<'_> {
@@ -39,7 +38,7 @@ impl Emitter<'_> {
             let (var, extent) = (self.unit.names.var(own.var).to_owned(), self.index(&own.extent)?);
             let most = own.extent.as_constant().unwrap_or(1);
             self.ranges.enter(own.var, &own.extent);
-            self.line(dialect::unroll(self.unit.api));
+            self.line(self.unit.dialect.unroll());
             let is_first = own.var == first.var;
             let turn = match is_first {
                 true => var.clone(),

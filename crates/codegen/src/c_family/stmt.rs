@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Allocate, Axis, Buffer, For, If, LoopKind, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Axis, Buffer, Combining, For, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, ReduceOp, ScalarId, TensorId};
-use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
-use super::dialect::{self, memory_type, value_type};
 use super::expr::Stored;
 use super::host::Argument;
 use super::kernel::Unit;
@@ -102,10 +100,15 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// The reduction inside a condition that must wait outside the condition.
+    fn combining<'s>(&self, choice: &'s If) -> Option<Combining<'s>> {
+        if self.unit.dialect.has_barriers_in_conditions() { None } else { waits::combining(choice) }
+    }
+
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(choice) => match waits::combining(choice).filter(|_| self.unit.api == GpuApi::OpenCl) {
+            Stmt::If(choice) => match self.combining(choice) {
                 Some(combining) => self.combine(&combining, &choice.conditions),
                 None => self.choice(choice, &mut |this, stmts| this.stmts(stmts)),
             },
@@ -114,7 +117,7 @@ impl<'a> Emitter<'a> {
             // A GPU runs other threads while one waits for memory, so it needs no prefetch.
             Stmt::Prefetch(_) => Ok(()),
             Stmt::Sync(sync) => {
-                if let Some(line) = dialect::sync(self.unit.api, *sync) {
+                if let Some(line) = self.unit.dialect.sync(*sync) {
                     self.line(&line);
                 }
                 Ok(())
@@ -135,15 +138,15 @@ impl<'a> Emitter<'a> {
         let done = match inner.kind {
             LoopKind::Block(axis) => {
                 let running = i64::from(self.grid[axis as usize]);
-                self.spread(inner, dialect::block_index(self.unit.api, axis), running)
+                self.spread(inner, self.unit.dialect.block_index(axis), running)
             }
             LoopKind::Thread(axis) => self.thread_loop(inner, axis),
             LoopKind::Serial | LoopKind::Parallel => self.counted(inner, None),
             LoopKind::Unrolled | LoopKind::Vector if self.serpentine(inner)? => Ok(()),
-            LoopKind::Unrolled => self.counted(inner, Some(dialect::unroll(self.unit.api))),
+            LoopKind::Unrolled => self.counted(inner, Some(self.unit.dialect.unroll())),
             LoopKind::Vector => match self.vector_loop(inner)? {
                 true => Ok(()),
-                false => self.counted(inner, Some(dialect::unroll(self.unit.api))),
+                false => self.counted(inner, Some(self.unit.dialect.unroll())),
             },
         };
         self.ranges.leave(inner.var);
@@ -185,14 +188,14 @@ impl<'a> Emitter<'a> {
     pub(super) fn thread_variable(&mut self, own: &For) {
         let Some(axis) = own.thread_axis() else { return };
         self.ranges.enter(own.var, &IndexExpr::constant(i64::from(self.block[axis as usize])));
-        let (var, index) = (self.unit.names.var(own.var), dialect::thread_index(self.unit.api, axis));
+        let (var, index) = (self.unit.names.var(own.var), self.unit.dialect.thread_index(axis));
         self.line(&format!("const {} {var} = {};", self.var_type(own.var), index.whole()));
     }
 
     fn thread_loop(&mut self, inner: &For, axis: Axis) -> Emit<()> {
         self.threads.insert(axis);
         let running = i64::from(self.block[axis as usize]);
-        let done = self.spread(inner, dialect::thread_index(self.unit.api, axis), running);
+        let done = self.spread(inner, self.unit.dialect.thread_index(axis), running);
         self.threads.remove(&axis);
         done
     }
@@ -203,7 +206,7 @@ impl<'a> Emitter<'a> {
         let idle: Vec<CExpr> = Axis::ALL
             .into_iter()
             .filter(|axis| self.block[*axis as usize] > 1 && !self.threads.contains(axis))
-            .map(|axis| dialect::is_first_thread(self.unit.api, axis))
+            .map(|axis| self.unit.dialect.is_first_thread(axis))
             .collect();
         if idle.is_empty() {
             return emit(self);
@@ -237,19 +240,19 @@ impl<'a> Emitter<'a> {
     }
 
     fn allocate(&mut self, room: &Allocate) -> Emit<()> {
-        let api = self.unit.api;
+        let dialect = self.unit.dialect;
         let buffer = self.unit.nest.buffer(room.buffer);
         let name = self.unit.names.buffer(room.buffer).to_owned();
         match buffer.scope {
             Scope::Shared => {
-                let (space, t) = (dialect::shared(api), memory_type(api, buffer.dtype));
+                let (space, t) = (dialect.shared(), dialect.memory_type(buffer.dtype));
                 let offset = self.shared.get(&room.buffer).copied().unwrap_or(0);
                 self.line(&format!("{space}{t}* const {name} = ({space}{t}*)(tw_shared + {offset});"));
             }
             Scope::Register | Scope::Scratch => {
                 let t = match buffer.scope {
-                    Scope::Register => value_type(api, buffer.dtype),
-                    _ => memory_type(api, buffer.dtype),
+                    Scope::Register => dialect.value_type(buffer.dtype),
+                    _ => dialect.memory_type(buffer.dtype),
                 };
                 let elements = self.unit.own_elements(room.buffer);
                 self.line(&format!("{t} {name}[{elements}];"));

@@ -1,9 +1,9 @@
 //! Builds programs in Rust, without text.
 //!
 //! A [`ProgramBuilder`] collects sizes, tensors, index variables and statements.
-//! [`ProgramBuilder::build`] checks everything that [`verify()`](crate::verify()) checks, and returns
-//! a [`Program`] or all the mistakes that it found. Values are written with operators: matrix
-//! multiplication is
+//! [`ProgramBuilder::build`] checks everything that [`verify()`](crate::verify()) checks, and
+//! returns a [`Program`] or all the mistakes that it found. Values are written with operators:
+//! matrix multiplication is
 //!
 //! ```
 //! use tilewright_ir::builder::ProgramBuilder;

@@ -25,10 +25,12 @@ pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tigh
     }
     let suffix = if style == Style::Typed { suffix(dtype) } else { Some("") };
     match suffix {
+        // `inf` and `nan` take no suffix.
+        Some(suffix) if !suffix.is_empty() && !number.as_f64().is_finite() => format!("{dtype}({text})"),
         Some(suffix) if text.starts_with('-') => {
             parenthesised(format!("{text}{suffix}"), Tightness::Unary, at_least)
         }
-        Some(suffix) if suffix.is_empty() || number.as_f64().is_finite() => format!("{text}{suffix}"),
+        Some(suffix) => format!("{text}{suffix}"),
         _ => format!("{dtype}({text})"),
     }
 }

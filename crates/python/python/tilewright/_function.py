@@ -5,18 +5,20 @@ from __future__ import annotations
 import inspect
 import keyword
 import numbers
-import sys
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _html, _native
 from ._progress import Progress
+from ._worker import worker_command
 
 
 class Function(_native.Function):
     """A function. A call with tensors of new shapes compiles a kernel for them.
+
+    The function keeps the 256 kernels that were used last. `compile` returns a kernel that you keep yourself.
 
     Call it with tensors and numbers, in the order of its parameters or by name. It returns tensors of the same library
     as its arguments. `out=` takes tensors to write the results to. `target=` takes "cpu", "cuda:0" or "opencl:0"; the
@@ -50,9 +52,12 @@ class Function(_native.Function):
                 raise ValueError(f"{name} must be a number that is not negative, and is {value}")
         with Progress(self.__name__, seconds, trials, progress) as bar:
             found = _native.search(
-                self, args, kwargs, out, target, seconds, trials, strategy, seed, *_worker(), bar.report
+                self, args, kwargs, out, target, seconds, trials, strategy, seed, *worker_command(), bar.report
             )
         return Tuned(self.__name__, **found)
+
+    def _repr_html_(self) -> str:
+        return _html.of_function(self)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -75,16 +80,6 @@ def python_name(name: str) -> str:
 
 def _read_back(text: str, name: str, contract: bool) -> Function:
     return Function(_native.Text(text, contract), name)
-
-
-def _worker() -> tuple[str, list[str]]:
-    """Returns the command of a worker: this Python with the same module path, without startup code that reads or writes."""
-    if not sys.executable:
-        raise RuntimeError("a search starts another Python, and sys.executable does not say where it is")
-    # The empty entry of sys.path is the current folder, which may have changed since the start.
-    folders = [folder for folder in sys.path if folder] + [str(Path(__file__).resolve().parents[1])]
-    code = f"import sys; sys.path[:] = {folders!r}; from tilewright.__main__ import work; work()"
-    return sys.executable, ["-I", "-S", "-c", code]
 
 
 class Tuned:
@@ -126,6 +121,9 @@ class Tuned:
         trials = "1 trial" if self.trials == 1 else f"{self.trials} trials"
         return f"<tilewright tuning of {self.name}: {best}; {trials} in {self.elapsed:.1f} s; {self.kept}>"
 
+    def _repr_html_(self) -> str:
+        return _html.of_search(self)
+
 
 class Module:
     """The functions of a source text, as attributes, by name in brackets, or by iteration.
@@ -138,6 +136,7 @@ class Module:
             source = Path(source).read_text(encoding="utf-8")
         if not isinstance(source, str):
             raise TypeError(f"a program is a text, or the path of a file, not {type(source).__name__}")
+        _refuse_path(source)
         self._text = source
         self._contract = contract
         text = _native.Text(source, contract)
@@ -166,7 +165,38 @@ class Module:
             raise AttributeError("__signature__")
         return self._only().__signature__
 
-    def __getattr__(self, name: str) -> Any:
+    if TYPE_CHECKING:
+        # For type checkers, an attribute is a function, and a module also has the members of its only function. At run time
+        # `__getattr__` finds both, so a function may have any of these names.
+        def __getattr__(self, name: str) -> Function: ...
+        def compile(
+            self, *args: Any, out: Any = None, target: str | None = None, schedule: str | None = None, **kwargs: Any
+        ) -> _native.Kernel: ...
+        def tune(
+            self,
+            *args: Any,
+            seconds: float | None = None,
+            trials: int | None = None,
+            strategy: str | None = None,
+            seed: int = 0,
+            out: Any = None,
+            target: str | None = None,
+            progress: bool | None = None,
+            **kwargs: Any,
+        ) -> Tuned: ...
+        def source(self, stage: str = "loops") -> str: ...
+        def forget(self) -> None: ...
+
+        signature: str
+        text: str
+        ranges: str
+        schedule: str
+    else:
+
+        def __getattr__(self, name):
+            return self._member(name)
+
+    def _member(self, name: str) -> Any:
         functions = self.__dict__.get("_functions", {})
         if name in functions:
             return functions[name]
@@ -184,6 +214,17 @@ class Module:
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self))
+
+    def _repr_html_(self) -> str:
+        return "".join(function._repr_html_() for function in self)
+
+
+def _refuse_path(source: str) -> None:
+    """Refuses the path of a program where its text is expected. No program fits on a line without a brace."""
+    if source.endswith(".tw") and not any(mark in source for mark in "{\n"):
+        raise _native.ProgramError(
+            f"{source!r} is the path of a program, and not its text: write tilewright.define(pathlib.Path({source!r}))"
+        )
 
 
 def one_function(function: Any) -> Function:

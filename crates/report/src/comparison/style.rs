@@ -14,8 +14,8 @@ pub fn sheet() -> String {
     format!("{STYLE}\n{OWN}")
 }
 
-/// The style sheet of a standalone drawing, for PNG: light colours, and no variables, because the renderer
-/// does not support them.
+/// The style sheet of a standalone drawing, for PNG: light colours, and no variables, because the
+/// renderer does not support them.
 #[cfg(any(test, feature = "png"))]
 pub fn light() -> String {
     let sheet = sheet();

@@ -14,11 +14,10 @@ use tilewright_cache::TOOL_VERSION;
 use tilewright_ir::print::nest as nest_text;
 use tilewright_schedule::text::parse;
 use tilewright_schedule::{Refusal, apply};
-use tilewright_target::{Machine, host_model};
+use tilewright_target::Machine;
 use tilewright_tuner::recording::Setting;
 use tilewright_tuner::roofline::{Limit, Roofline};
 use tilewright_tuner::search::Found;
-use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
 
 use crate::page::STYLE;
@@ -116,10 +115,9 @@ impl Page<'_> {
         let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
             return "What this machine can do at most is not known.".to_owned();
         };
-        // On a device, every measured call starts with an empty cache.
-        let unless = match self.machine {
-            Machine::Cpu(_) => " unless the caches hold the data",
-            Machine::Gpu(_) => "",
+        let unless = match self.machine.target().hardware().warm_caches() {
+            [] => "",
+            _ => " unless the caches hold the data",
         };
         let nearer = match limit {
             Limit::Arithmetic => format!("arithmetic, {:.1} GFLOP/s", peaks.gflops),
@@ -167,11 +165,9 @@ impl Page<'_> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
         let replayed = if self.found.is_replay { ", replayed from a recording" } else { "" };
-        let place = match &task.place {
-            Place::Cpu { threads, vectors } => {
-                vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
-            }
-            Place::Device { .. } => {
+        let place = match task.place.device() {
+            None => task.place.options(),
+            Some(_) => {
                 vec![("target", task.place.name().to_string()), ("takes", self.tuned.resources.clone())]
             }
         };
@@ -189,10 +185,7 @@ impl Page<'_> {
 
     /// The model name of the machine.
     fn model(&self) -> String {
-        match self.machine {
-            Machine::Cpu(_) => host_model(),
-            Machine::Gpu(gpu) => gpu.name.clone(),
-        }
+        self.machine.target().hardware().model()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use thiserror::Error;
+use tilewright_codegen::c_family::Dialect;
 use tilewright_target::{GpuApi, TargetName};
 
 /// Why a device could not be used, or did not complete an operation.
@@ -41,11 +42,11 @@ pub enum GpuError {
         /// The complete log of the compiler.
         log: String,
     },
-    /// The code is for devices of another API.
-    #[error("{} code cannot run on {device}", .api.name())]
-    OtherApi {
-        /// The API of the code.
-        api: GpuApi,
+    /// The code is in another language than that of the device.
+    #[error("{} code cannot run on {device}", .dialect.name())]
+    OtherDialect {
+        /// The language of the code.
+        dialect: Dialect,
         /// The name of the device.
         device: TargetName,
     },

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilewright_codegen::c_family::{Argument, GpuCode, Launch, gpu_code};
+use tilewright_codegen::c_family::{Argument, Dialect, GpuCode, Launch, gpu_code};
 use tilewright_ir::nest::{Buffer, Scope};
 use tilewright_ir::tensor::byte_size;
 use tilewright_ir::{LoopNest, Program, verify_nest};
@@ -69,8 +69,9 @@ impl GpuExecutable {
         code: GpuCode,
         device: &Device,
     ) -> Result<GpuExecutable, BuildError> {
-        if code.api != device.gpu().api {
-            return Err(GpuError::OtherApi { api: code.api, device: device.name() }.into());
+        if code.dialect != Dialect::from(device.gpu().api) {
+            let (dialect, device) = (code.dialect, device.name());
+            return Err(GpuError::OtherDialect { dialect, device }.into());
         }
         let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
         let places = places(&signature, nest, &code)?;

@@ -1,7 +1,7 @@
 //! Devices to test on, and hand-written stand-ins for the output of code generation.
 
 use tilewright_codegen::Check;
-use tilewright_codegen::c_family::{Argument, Command, GpuCode, Launch};
+use tilewright_codegen::c_family::{Argument, Command, Dialect, GpuCode, Launch};
 use tilewright_ir::nest::{Buffer, LoopNest, LoopVar, Scope};
 use tilewright_ir::{DType, Origin, Program, TensorId};
 use tilewright_runtime::gpu::{Device, GpuExecutable, devices};
@@ -84,10 +84,10 @@ pub fn buffers(places: &[u32]) -> Vec<Argument> {
 }
 
 pub fn code(device: &Device, kernels: &str, body: Vec<Command>) -> GpuCode {
-    let api = device.gpu().api;
+    let dialect = Dialect::from(device.gpu().api);
     GpuCode {
-        api,
-        text: text(api, kernels),
+        dialect,
+        text: text(dialect, kernels),
         setup: Vec::new(),
         body,
         scratch: Vec::new(),

@@ -1,10 +1,9 @@
 //! Errors of compiling code for devices, and the compiler for CUDA without a GPU.
 
-use tilewright_codegen::c_family::{Argument, Command, GpuCode};
+use tilewright_codegen::c_family::{Argument, Command, Dialect, GpuCode};
 use tilewright_ir::{ScalarId, TensorId};
 use tilewright_runtime::BuildError;
 use tilewright_runtime::gpu::{Device, GpuError, LaunchResource, compile_cuda};
-use tilewright_target::GpuApi;
 
 use crate::case::{ADD, LENGTH, adding_with, buffers, code, launch, on_every_device, skip};
 use crate::dialect::text;
@@ -75,12 +74,12 @@ fn launches_beyond_the_device_are_refused() {
 fn code_for_another_kind_of_device_is_refused() {
     on_every_device(|device| {
         let mut code = adding_code(device);
-        code.api = match code.api {
-            GpuApi::Cuda => GpuApi::OpenCl,
-            GpuApi::OpenCl => GpuApi::Cuda,
+        code.dialect = match code.dialect {
+            Dialect::Cuda => Dialect::OpenCl,
+            Dialect::OpenCl => Dialect::Cuda,
         };
-        let (api, name) = (code.api, device.name());
-        assert_eq!(refusal(device, code), GpuError::OtherApi { api, device: name });
+        let (dialect, name) = (code.dialect, device.name());
+        assert_eq!(refusal(device, code), GpuError::OtherDialect { dialect, device: name });
     });
 }
 
@@ -97,7 +96,7 @@ fn compiled(text: &str) -> Option<Result<tilewright_runtime::gpu::Cubin, GpuErro
 
 #[test]
 fn cuda_compiles_without_a_gpu() {
-    let Some(cubin) = compiled(&text(GpuApi::Cuda, ADD)) else { return };
+    let Some(cubin) = compiled(&text(Dialect::Cuda, ADD)) else { return };
     let cubin = cubin.unwrap_or_else(|error| panic!("{error}"));
     assert!(cubin.bytes.starts_with(b"\x7fELF"));
     assert!(cubin.log.contains("registers"), "{}", cubin.log);

@@ -1,6 +1,6 @@
 //! Macros that mean the same in OpenCL C and in CUDA C++.
 
-use tilewright_target::GpuApi;
+use tilewright_codegen::c_family::Dialect;
 
 const OPENCL: &str = "
 #define KERNEL __kernel void
@@ -23,10 +23,10 @@ const CUDA: &str = "
 ";
 
 /// The text of kernels in the language of a device.
-pub fn text(api: GpuApi, kernels: &str) -> String {
-    let words = match api {
-        GpuApi::OpenCl => OPENCL,
-        GpuApi::Cuda => CUDA,
+pub fn text(dialect: Dialect, kernels: &str) -> String {
+    let words = match dialect {
+        Dialect::OpenCl => OPENCL,
+        Dialect::Cuda => CUDA,
     };
     format!("{words}{kernels}")
 }

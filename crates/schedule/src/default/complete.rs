@@ -3,8 +3,8 @@
 use tilewright_ir::Program;
 use tilewright_target::Target;
 
-use super::{Planner, gpu};
-use crate::draft::{Draft, StatementId};
+use super::planner;
+use crate::draft::Draft;
 use crate::illegal::Refusal;
 use crate::lower::size::Measured;
 use crate::step::{Schedule, StatementName};
@@ -26,31 +26,5 @@ pub fn complete<'t>(
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
     let lowered = Some(Measured::new(&draft).map_err(whole)?);
-    let cpu = match target {
-        Target::Cpu(cpu) => cpu,
-        Target::Gpu(gpu) => return Ok(gpu::finish(Planner { draft, schedule, lowered, machine: gpu }, done)),
-    };
-    let mut planner = Planner { draft, schedule, lowered, machine: cpu };
-    for statement in planner.draft.statements_in(&planner.draft.body) {
-        if done.contains(&planner.name_of(statement)) {
-            continue;
-        }
-        match statement.0 < own {
-            true => planner.guarded(|planner| planner.tile_statement(statement)),
-            false => planner.guarded(|planner| planner.finish_copy(statement)),
-        };
-    }
-    Ok(planner.schedule)
-}
-
-impl Planner<'_> {
-    /// Handles a copy that a promotion made: vectors along its last loop, and threads if it is
-    /// outside other parallel loops.
-    fn finish_copy(&mut self, statement: StatementId) -> bool {
-        let name = self.name_of(statement);
-        let Some(last) = self.draft.own_loops(statement).last().copied() else { return true };
-        let last = self.loop_name(last);
-        self.guarded(|planner| planner.vectorize_copy(&last));
-        self.guarded(|planner| planner.run_in_parallel(&name))
-    }
+    Ok(planner(target, draft, schedule, lowered).complete(done, own))
 }

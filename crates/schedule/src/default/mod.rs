@@ -2,40 +2,25 @@
 //!
 //! The analysis is FlexTensor's (section 4.1): for every statement its spatial and reduction loops,
 //! their trip counts and order, and for every tensor its producers and consumers. Beyond
-//! FlexTensor, it uses the stride in memory between neighbouring iterations of every loop. From
-//! that:
-//! 1. [`mod@placement`] inlines pointwise stages that are cheap to repeat. It computes other
-//!    producers at the outer loop of their last consumer where that repeats little or nothing.
-//! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
-//!    register tile where it reduces. [`mod@total`] handles statements in which only a reduction
-//!    loop is contiguous. [`mod@pack`] copies operands that are used often.
-//! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
+//! FlexTensor, it uses the stride in memory between neighbouring iterations of every loop.
 //!
-//! For a GPU, [`mod@gpu`] distributes every statement over blocks and threads.
-//! [`mod@outer_product`] does so in tiles, [`mod@combined`] lets threads share a result, and
-//! [`mod@lanes`] gives each thread several adjacent results. [`mod@block`] handles statements
-//! inside another statement's blocks. [`mod@parts`] splits long reductions for all of these.
+//! [`mod@inlining`] inlines pointwise stages that are cheap to repeat. The rest depends on the kind
+//! of target: [`mod@cpu`] places, tiles and vectorises statements, and [`mod@gpu`] distributes
+//! every statement over blocks and threads. `planner` is the only function that tells targets
+//! apart. [`complete()`] adds the steps that a schedule leaves open.
 //!
 //! Every step is tried on the draft before it is added to the schedule, so the result is always
 //! legal. Steps that cannot be applied are left out, down to the unchanged loops of the program's
 //! text.
 
 mod analysis;
-mod block;
-mod combined;
 mod complete;
+mod cpu;
 mod gpu;
-mod lanes;
-mod outer_product;
-mod pack;
-mod parts;
-mod placement;
-mod threads;
-mod tile;
-mod total;
+mod inlining;
 
 use tilewright_ir::Program;
-use tilewright_target::{Cpu, Target};
+use tilewright_target::Target;
 
 use crate::draft::{Draft, StatementId};
 use crate::lower::size::Measured;
@@ -48,19 +33,31 @@ pub use complete::complete;
 pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
     let target = target.into();
     let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
-    match target {
-        Target::Cpu(cpu) => for_cpu(draft, cpu),
-        Target::Gpu(gpu) => gpu::schedule(draft, gpu),
-    }
+    planner(target, draft, Schedule::default(), None).schedule()
 }
 
-fn for_cpu<'a>(draft: Draft<'a>, cpu: &'a Cpu) -> Schedule {
-    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None, machine: cpu };
-    planner.place_stages();
-    for statement in planner.draft.statements_in(&planner.draft.body) {
-        planner.guarded(|planner| planner.tile_statement(statement));
+/// Plans the schedule for one kind of target.
+trait Plan {
+    /// Plans a draft to which no step has been applied.
+    fn schedule(self: Box<Self>) -> Schedule;
+
+    /// Adds steps for all statements except those in `done`. The program has the first `own`
+    /// statements; promotions have made the others.
+    fn complete(self: Box<Self>, done: &[StatementName], own: usize) -> Schedule;
+}
+
+/// Returns the planner for a target. `schedule` has led to `draft`, and `lowered` is the last draft
+/// that was found to be legal.
+fn planner<'a>(
+    target: Target<'a>,
+    draft: Draft<'a>,
+    schedule: Schedule,
+    lowered: Option<Measured<'a>>,
+) -> Box<dyn Plan + 'a> {
+    match target {
+        Target::Cpu(machine) => Box::new(Planner { machine, draft, schedule, lowered }),
+        Target::Gpu(machine) => Box::new(Planner { machine, draft, schedule, lowered }),
     }
-    if planner.can_be_lowered() { planner.schedule } else { Schedule::default() }
 }
 
 /// The name of a tensor as part of a new name. Tensors of called functions have a dot in their
@@ -76,7 +73,7 @@ fn needs_lowering(step: &Step) -> bool {
 }
 
 /// The steps so far, and the draft that they lead to, for a machine.
-pub(crate) struct Planner<'a, M = Cpu> {
+pub(crate) struct Planner<'a, M> {
     pub machine: &'a M,
     pub draft: Draft<'a>,
     pub schedule: Schedule,

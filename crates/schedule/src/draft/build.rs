@@ -18,7 +18,7 @@ use crate::step::StatementName;
 
 impl<'a> Draft<'a> {
     /// Builds the draft of a program whose sizes are all known.
-    pub fn new(program: &'a Program, target: Target<'a>) -> Legal<Draft<'a>> {
+    pub fn new(program: &'a Program, target: Target<'_>) -> Legal<Draft<'a>> {
         if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
             return Err(Illegal::OpenSize(open.name.clone()));
         }
@@ -26,7 +26,7 @@ impl<'a> Draft<'a> {
         let named = named.map(|(at, tensor)| (tensor.name.clone(), TensorId(at as u32)));
         let mut draft = Draft {
             program,
-            target,
+            capabilities: target.hardware().capabilities(),
             buffers: Table::default(),
             loops: Table::default(),
             statements: Table::default(),

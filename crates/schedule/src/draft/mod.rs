@@ -4,8 +4,9 @@
 //! buffers. A loop's index in its table is the id of its variable, so subscripts name loops
 //! directly. Every loop runs from 0 to its extent. The extent is a number, or an expression in the
 //! loops around it that gives the exact number of iterations: splitting 10 iterations by 4 gives an
-//! inner loop of `min(4, 10 - 4*outer)`. So on a CPU no step needs a guard, and lowering decides
-//! how a remainder runs.
+//! inner loop of `min(4, 10 - 4*outer)`. So no step needs a guard, and lowering decides how a
+//! remainder runs. Where the target needs fixed trip counts, the inner loop has 4 iterations and a
+//! guard.
 //!
 //! Steps change the tree through the functions of this module. [`mod@crate::lower`] turns the final
 //! draft into a [`tilewright_ir::LoopNest`]. Each loop records the statement that it belongs to: a
@@ -29,11 +30,11 @@ mod tree;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tilewright_ir::nest::{Buffer, LoopKind};
+use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{
-    Access, Expr, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
+    Access, Expr, IndexExpr, Origin, Program, ReduceOp, Role, TensorId, Update, VarId, index::Atom,
 };
-use tilewright_target::{Target, Vectors};
+use tilewright_target::Capabilities;
 
 use crate::illegal::Illegal;
 use crate::step::StatementName;
@@ -57,7 +58,8 @@ pub(crate) struct StatementId(pub usize);
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     pub program: &'a Program,
-    pub target: Target<'a>,
+    /// What the steps may use on the target.
+    pub capabilities: Capabilities,
     pub buffers: Table<DraftBuffer>,
     pub loops: Table<Loop>,
     pub statements: Table<Statement>,
@@ -218,9 +220,10 @@ pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
 }
 
 impl Draft<'_> {
-    /// The vector registers that code is generated for.
-    pub fn vectors(&self) -> Vectors {
-        crate::lower::effort::vectors(self.target)
+    /// Returns true when the caller promises not to change a tensor.
+    pub fn is_constant(&self, tensor: TensorId) -> bool {
+        let Scope::Argument(id) = self.buffers[tensor.index()].buffer.scope else { return false };
+        self.program.tensor(id).role == Role::Input { constant: true }
     }
 
     /// The loop behind a variable.

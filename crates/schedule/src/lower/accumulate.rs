@@ -14,7 +14,7 @@
 use tilewright_ir::nest::{Allocate, Buffer, ClaimRole, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
-use tilewright_target::{Gpu, Target};
+use tilewright_target::Registers;
 
 use super::claim::in_copy;
 use super::emit::Emitter;
@@ -229,28 +229,20 @@ impl Emitter<'_> {
                 }
             }
         }
-        let vectors = match self.draft.target {
-            Target::Cpu(cpu) => cpu.vectors,
-            Target::Gpu(gpu) => return self.check_thread_registers(buffer, registers * lanes, gpu),
-        };
-        let needed = registers * (lanes * buffer.dtype.bytes()).div_ceil(vectors.bytes());
-        if needed > vectors.registers() {
-            return Err(Illegal::RegisterTile {
-                name: buffer.name.clone(),
-                needed,
-                lanes: lanes.min(vectors.bytes() / buffer.dtype.bytes()),
-                available: vectors.registers(),
-            });
+        let (name, element) = (buffer.name.clone(), buffer.dtype.bytes());
+        match self.draft.capabilities.registers {
+            Registers::Vector { bytes, count: available } => {
+                let needed = registers * (lanes * element).div_ceil(bytes);
+                let lanes = lanes.min(bytes / element);
+                let refusal = Illegal::RegisterTile { name, needed, lanes, available };
+                if needed > available { Err(refusal) } else { Ok(()) }
+            }
+            Registers::Thread { count: available } => {
+                let needed = registers * lanes * element.div_ceil(4);
+                let refusal = Illegal::ThreadRegisters { name, needed, available };
+                if needed > available { Err(refusal) } else { Ok(()) }
+            }
         }
-        Ok(())
-    }
-
-    fn check_thread_registers(&self, buffer: &Buffer, elements: usize, gpu: &Gpu) -> Legal<()> {
-        let needed = elements * buffer.dtype.bytes().div_ceil(4);
-        if needed <= gpu.thread_registers {
-            return Ok(());
-        }
-        Err(Illegal::ThreadRegisters { name: buffer.name.clone(), needed, available: gpu.thread_registers })
     }
 
     /// Fills the buffer before the statements, and stores it after them.

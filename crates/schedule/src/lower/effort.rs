@@ -11,7 +11,7 @@
 
 use tilewright_ir::nest::{Combine, For, LoopKind, Stmt, Store};
 use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
-use tilewright_target::{Target, Vectors};
+use tilewright_target::Target;
 
 use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
@@ -36,9 +36,9 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// The effort of statements.
-    pub fn of(stmts: &[Stmt], vectors: Vectors) -> Effort {
-        let (scheduled, plain) = (Code::of(stmts, Some(vectors)), Code::of(stmts, None));
+    /// The effort of statements, for vectors with this many bytes.
+    pub fn of(stmts: &[Stmt], vector_bytes: usize) -> Effort {
+        let (scheduled, plain) = (Code::of(stmts, Some(vector_bytes)), Code::of(stmts, None));
         Effort { operations: scheduled.operations, added: scheduled.effort.saturating_sub(plain.effort) }
     }
 
@@ -69,18 +69,9 @@ impl Effort {
 
 /// The effort to compile a nest, for comparison with other nests for the same target.
 pub fn effort(nest: &LoopNest, target: Target<'_>) -> u64 {
-    let vectors = vectors(target);
-    let efforts = [&nest.setup, &nest.body].map(|stmts| Code::of(stmts, Some(vectors)).effort);
+    let vector_bytes = target.hardware().capabilities().vector_bytes;
+    let efforts = [&nest.setup, &nest.body].map(|stmts| Code::of(stmts, Some(vector_bytes)).effort);
     efforts.iter().fold(0, |sum, effort| sum.saturating_add(*effort))
-}
-
-/// The vector registers that code is generated for. A GPU's threads have none that count: a vector
-/// there is one access to several elements.
-pub(crate) fn vectors(target: Target<'_>) -> Vectors {
-    match target {
-        Target::Cpu(cpu) => cpu.vectors,
-        Target::Gpu(_) => Vectors::Baseline,
-    }
 }
 
 /// The number of operations of a value in one lane, including its store.
@@ -100,11 +91,11 @@ struct Code {
 }
 
 impl Code {
-    /// The code of statements with unrolled loops written out, for this kind of vectors. Without
-    /// vectors, every loop counts as in the program's text.
-    fn of(stmts: &[Stmt], vectors: Option<Vectors>) -> Code {
+    /// The code of statements with unrolled loops written out, for vectors with this many bytes.
+    /// Without vectors, every loop counts as in the program's text.
+    fn of(stmts: &[Stmt], vector_bytes: Option<usize>) -> Code {
         let mut code = Code::default();
-        Count::new(vectors).stmts(stmts, &mut code);
+        Count::new(vector_bytes).stmts(stmts, &mut code);
         code.end_stretch();
         code
     }
@@ -133,8 +124,8 @@ impl Code {
 
 /// Counts operations, inside or outside a vector loop.
 struct Count {
-    /// The vectors of the target; none if loops count as in the program's text.
-    vectors: Option<Vectors>,
+    /// The bytes of the target's vectors; none if loops count as in the program's text.
+    vector_bytes: Option<usize>,
     /// The variable of the vector loop around, and its number of lanes.
     vector: Option<(VarId, u64)>,
     /// The ranges of the loops around.
@@ -142,8 +133,8 @@ struct Count {
 }
 
 impl Count {
-    fn new(vectors: Option<Vectors>) -> Count {
-        Count { vectors, vector: None, ranges: Ranges::default() }
+    fn new(vector_bytes: Option<usize>) -> Count {
+        Count { vector_bytes, vector: None, ranges: Ranges::default() }
     }
 
     fn stmts(&mut self, stmts: &[Stmt], code: &mut Code) {
@@ -169,7 +160,7 @@ impl Count {
         if let Some(most) = most {
             self.ranges.set(own.var, most);
         }
-        match (own.kind, most.filter(|_| self.vectors.is_some())) {
+        match (own.kind, most.filter(|_| self.vector_bytes.is_some())) {
             (LoopKind::Unrolled, Some(most)) => {
                 let mut inner = Code::default();
                 self.stmts(&own.body, &mut inner);
@@ -210,10 +201,8 @@ impl Count {
 
     /// The number of registers that the lanes of a value take.
     fn registers(&self, bytes: usize) -> u64 {
-        match (self.vectors, self.vector) {
-            (Some(vectors), Some((_, lanes))) => {
-                lanes.saturating_mul(bytes as u64).div_ceil(vectors.bytes() as u64)
-            }
+        match (self.vector_bytes, self.vector) {
+            (Some(whole), Some((_, lanes))) => lanes.saturating_mul(bytes as u64).div_ceil(whole as u64),
             _ => 1,
         }
     }

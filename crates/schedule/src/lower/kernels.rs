@@ -1,4 +1,4 @@
-//! The GPU parts of lowering: shared memory and limits.
+//! The parts of lowering for blocks of threads: shared memory and limits.
 //!
 //! Inside a block and outside its thread loops, scratch memory becomes shared memory, or the
 //! registers of the threads ([`share`]). The threads of a block run one statement after the other
@@ -9,7 +9,7 @@
 use tilewright_ir::LoopNest;
 use tilewright_ir::nest::{Buffer, For, LoopKind, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop};
-use tilewright_target::Gpu;
+use tilewright_target::Capabilities;
 
 use super::private::is_private;
 use crate::draft::{Draft, Legal};
@@ -60,13 +60,13 @@ fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool
     }
 }
 
-/// Refuses kernels that need more resources than the GPU has.
-pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
+/// Refuses kernels that need more resources than the target has.
+pub(super) fn check(nest: &LoopNest, target: &Capabilities) -> Legal<()> {
     for stmts in [&nest.setup, &nest.body] {
         check_registers(stmts, nest)?;
         check_grid(stmts, nest)?;
     }
-    nest.setup.iter().chain(&nest.body).try_for_each(|stmt| check_kernels(stmt, nest, gpu))
+    nest.setup.iter().chain(&nest.body).try_for_each(|stmt| check_kernels(stmt, nest, target))
 }
 
 /// Refuses registers that would have to outlive a kernel.
@@ -116,13 +116,13 @@ fn is_over_blocks(own: &For) -> bool {
 const THREAD_BYTES: usize = 64 << 10;
 
 /// Checks the kernels inside: the outermost loops over blocks or threads.
-fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
+fn check_kernels(stmt: &Stmt, nest: &LoopNest, target: &Capabilities) -> Legal<()> {
     match stmt {
         // Loops without any loop over blocks or threads are a kernel of one thread.
         Stmt::For(own) if own.is_spread() || !any_loop(&own.body, For::is_spread) => {
-            Shape::of(stmt, nest).check(nest, gpu, stmt)
+            Shape::of(stmt, nest).check(nest, target, stmt)
         }
-        other => other.bodies().flatten().try_for_each(|stmt| check_kernels(stmt, nest, gpu)),
+        other => other.bodies().flatten().try_for_each(|stmt| check_kernels(stmt, nest, target)),
     }
 }
 
@@ -188,11 +188,13 @@ impl Shape {
         }
     }
 
-    fn check(self, nest: &LoopNest, gpu: &Gpu, stmt: &Stmt) -> Legal<()> {
+    fn check(self, nest: &LoopNest, target: &Capabilities, stmt: &Stmt) -> Legal<()> {
         let threads: i64 = self.threads.iter().map(|extent| (*extent).max(1)).product();
+        let block_threads = target.grid.map_or(1, |grid| grid.block_threads);
+        let shared_bytes = target.shared_bytes.unwrap_or(0);
         let limits = [
-            (GpuResource::BlockThreads, threads, gpu.block_threads),
-            (GpuResource::SharedBytes, self.shared_bytes + threads * self.combined_bytes, gpu.block_shared),
+            (GpuResource::BlockThreads, threads, block_threads),
+            (GpuResource::SharedBytes, self.shared_bytes + threads * self.combined_bytes, shared_bytes),
             (GpuResource::ThreadBytes, self.own_bytes + self.spread_bytes / threads, THREAD_BYTES),
         ];
         for (what, needed, available) in limits {

@@ -7,14 +7,16 @@
 //! 2. [`mod@strided_reductions`] removes iterations that add nothing.
 //! 3. [`mod@remainders`] gives partial tiles a version of their own, or a mask.
 //! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops.
+//!    Where the target needs no branch for a condition, conditions stay where they are.
 //! 5. [`mod@expand`] writes out unrolled loops whose iterations differ in a condition.
 //! 6. [`mod@tidy`] resolves expressions that the ranges of loops decide, and drops statements that
 //!    never run.
-//! 7. For a GPU, [`mod@kernels`] puts scratch memory into shared memory or, with [`mod@private`],
-//!    into registers, and checks limits. [`mod@pipeline`] lets copies run ahead, and
-//!    [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
-//!    splits thread loops around statements that need all threads of a block. Conditions stay where
-//!    they are on a GPU, whose threads need not branch for them.
+//! 7. For blocks of threads, [`mod@kernels`] puts scratch memory into shared memory or, with
+//!    [`mod@private`], into registers, and checks limits. [`mod@pipeline`] lets copies run ahead,
+//!    and [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
+//!    splits thread loops around statements that need all threads of a block.
+//!
+//! The [`Capabilities`] of the target decide which passes run.
 
 mod accumulate;
 mod barriers;
@@ -37,7 +39,7 @@ pub(crate) mod tidy;
 mod unneeded_guards;
 
 use tilewright_ir::LoopNest;
-use tilewright_target::Target;
+use tilewright_target::Capabilities;
 
 use crate::draft::{Draft, Legal};
 use effort::Effort;
@@ -45,32 +47,39 @@ use effort::Effort;
 /// Lowers a draft to the loop nest that it describes.
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
-    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));
+    let Capabilities { grid, predicated, vector_bytes, .. } = draft.capabilities;
+    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, vector_bytes));
     setup.and(body).check()?;
     tidy::tidy(&mut nest);
     strided_reductions::sieve(&mut nest);
     tidy::tidy(&mut nest);
     remainders::guard_ends(&mut nest);
-    if let Target::Gpu(_) = draft.target {
+    if grid.is_some() {
         split_thread_loops::take_apart(&mut nest)?;
     }
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
-    match draft.target {
-        Target::Cpu(_) => {
+    match predicated {
+        true => tidy::tidy_minima(&mut nest),
+        false => {
             conditions::lift(&mut nest);
             expand::expand(&mut nest);
             tidy::tidy(&mut nest);
         }
-        Target::Gpu(gpu) => {
-            tidy::tidy_minima(&mut nest);
-            kernels::share(&mut nest, draft);
-            pipeline::pipeline(&mut nest, &draft.pipelines);
-            kernels::check(&nest, gpu)?;
-            operand_registers::check(&nest, draft, gpu)?;
-            barriers::synchronise(&mut nest);
-        }
+    }
+    if grid.is_some() {
+        make_kernels(&mut nest, draft)?;
     }
     stmts::drop_unused_buffers(&mut nest);
     Ok(nest)
+}
+
+/// The passes for targets with blocks and threads.
+fn make_kernels(nest: &mut LoopNest, draft: &Draft) -> Legal<()> {
+    kernels::share(nest, draft);
+    pipeline::pipeline(nest, &draft.pipelines);
+    kernels::check(nest, &draft.capabilities)?;
+    operand_registers::check(nest, draft)?;
+    barriers::synchronise(nest);
+    Ok(())
 }

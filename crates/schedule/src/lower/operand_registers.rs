@@ -6,20 +6,21 @@
 
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
-use tilewright_target::Gpu;
+use tilewright_target::Registers;
 
 use crate::draft::{Draft, Legal};
 use crate::illegal::{Illegal, KernelFault};
 
 /// Refuses operands in registers that are outside thread loops, whose subscripts are not known when
 /// code is generated, or that take too many registers.
-pub(super) fn check(nest: &LoopNest, draft: &Draft, gpu: &Gpu) -> Legal<()> {
+pub(super) fn check(nest: &LoopNest, draft: &Draft) -> Legal<()> {
+    let Registers::Thread { count: available } = draft.capabilities.registers else { return Ok(()) };
     let staged = draft
         .buffers
         .iter()
         .zip(&nest.buffers)
         .map(|(own, buffer)| own.staged && buffer.scope == Scope::Register);
-    let check = Check { nest, staged: staged.collect(), gpu };
+    let check = Check { nest, staged: staged.collect(), available };
     check.stmts(&nest.body, &mut Vec::new())
 }
 
@@ -27,7 +28,8 @@ struct Check<'a> {
     nest: &'a LoopNest,
     /// For each buffer, whether it is an operand in registers.
     staged: Vec<bool>,
-    gpu: &'a Gpu,
+    /// The number of 32-bit registers of a thread.
+    available: usize,
 }
 
 impl Check<'_> {
@@ -71,10 +73,10 @@ impl Check<'_> {
             return Err(Illegal::Kernel(KernelFault::RegistersOutsideThreads { buffer: own.name.clone() }));
         }
         let needed = own.elements() as usize * own.dtype.bytes().div_ceil(4);
-        if needed <= self.gpu.thread_registers {
+        if needed <= self.available {
             return Ok(());
         }
-        Err(Illegal::ThreadRegisters { name: own.name.clone(), needed, available: self.gpu.thread_registers })
+        Err(Illegal::ThreadRegisters { name: own.name.clone(), needed, available: self.available })
     }
 
     fn access(&self, access: &Access, around: &[&For]) -> Legal<()> {

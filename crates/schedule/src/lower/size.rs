@@ -1,5 +1,5 @@
-//! Measures the code that a draft becomes, and checks whether the draft can be lowered. For a CPU,
-//! only `emit` and this measurement refuse anything.
+//! Measures the code that a draft becomes, and checks whether the draft can be lowered. Without
+//! blocks of threads, only `emit` and this measurement refuse anything.
 //!
 //! For each statement, the refusals of `emit` and the emitted code depend only on the statement and
 //! the loops around it. So after a change to a measured draft, only the statements that the change
@@ -47,7 +47,8 @@ impl<'a> Measured<'a> {
 fn effort_of(draft: &Draft, statements: &BTreeSet<StatementId>) -> Legal<Effort> {
     let present =
         statements.iter().copied().filter(|id| id.0 < draft.statements.len() && draft.is_present(*id));
-    let mut efforts = present.map(|id| Ok(Effort::of(&emit::emit_alone(draft, id)?, draft.vectors())));
+    let mut efforts =
+        present.map(|id| Ok(Effort::of(&emit::emit_alone(draft, id)?, draft.capabilities.vector_bytes)));
     efforts.try_fold(Effort::default(), |sum, effort: Legal<Effort>| Ok(sum.and(effort?)))
 }
 

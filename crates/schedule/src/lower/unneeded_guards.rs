@@ -7,7 +7,6 @@
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, IndexExpr, VarId};
-use tilewright_target::Target;
 
 use super::emit::Emitter;
 use crate::draft::multiples::{Multiple, rounded_up};
@@ -47,7 +46,7 @@ impl Emitter<'_> {
             let own = self.draft.loop_of(var);
             own.owner == Some(id) && own.role == LoopRole::Reduction
         });
-        matches!(self.draft.target, Target::Gpu(_))
+        self.draft.capabilities.fixed_trips
             && accumulator.in_registers
             && statement.reduction().is_some_and(|(_, reset)| reset)
             && !reduced_outside

@@ -2,7 +2,6 @@
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Atom, IndexExpr, VarId};
-use tilewright_target::Target;
 
 use super::kind::adjective;
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
@@ -69,13 +68,13 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
     Ok(())
 }
 
-/// The extents to fuse. A GPU always runs the same number of threads, so there a loop that is
-/// shorter in the last iteration counts with its largest extent.
+/// The extents to fuse. On a target with fixed trip counts, a loop that is shorter in the last
+/// iteration counts with its largest extent.
 fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
     let ranges = draft.ranges_of(&draft.loops_around(first));
-    let most = |extent: &IndexExpr| match draft.target {
-        Target::Gpu(_) => ranges.most(extent).map(IndexExpr::constant),
-        Target::Cpu(_) => None,
+    let most = |extent: &IndexExpr| match draft.capabilities.fixed_trips {
+        true => ranges.most(extent).map(IndexExpr::constant),
+        false => None,
     };
     extents.iter().map(|extent| most(extent).unwrap_or_else(|| extent.clone())).collect()
 }

@@ -5,7 +5,7 @@
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
-use tilewright_target::Target;
+use tilewright_target::Capabilities;
 
 use crate::draft::{Draft, Legal, LoopRole, StatementId};
 use crate::illegal::Illegal;
@@ -118,23 +118,28 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
 }
 
 fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
-    if let Target::Gpu(_) = draft.target {
-        let why = format!("a GPU has blocks and threads: `bind {target} -> block.x`");
-        return Err(Illegal::LoopKind(why));
+    let Capabilities { kind, pool, grid, .. } = draft.capabilities;
+    match (pool, grid) {
+        (Some(_), _) => iterations_are_apart(draft, var, target),
+        (None, Some(_)) => {
+            let why = format!("a {kind} has blocks and threads: `bind {target} -> block.x`");
+            Err(Illegal::LoopKind(why))
+        }
+        (None, None) => Err(Illegal::LoopKind(format!("a {kind} has no threads"))),
     }
-    iterations_are_apart(draft, var, target)
 }
 
 /// Refuses a binding that the machine does not support, a loop longer than the machine allows, and
 /// dependent iterations.
 fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
-    let Target::Gpu(gpu) = draft.target else {
-        let why = format!("a CPU has no blocks and threads: `parallel {target}`");
-        return Err(Illegal::LoopKind(why));
+    let Some(grid) = draft.capabilities.grid else {
+        let Capabilities { kind, pool, .. } = draft.capabilities;
+        let instead = if pool.is_some() { format!(": `parallel {target}`") } else { String::new() };
+        return Err(Illegal::LoopKind(format!("a {kind} has no blocks and threads{instead}")));
     };
     let (what, most) = match kind {
-        LoopKind::Block(axis) => ("a dimension of the grid", gpu.grid[axis as usize]),
-        LoopKind::Thread(axis) => ("a dimension of a block", gpu.block_shape[axis as usize]),
+        LoopKind::Block(axis) => ("a dimension of the grid", grid.blocks[axis as usize]),
+        LoopKind::Thread(axis) => ("a dimension of a block", grid.block_shape[axis as usize]),
         _ => return Ok(()),
     };
     short_enough(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;

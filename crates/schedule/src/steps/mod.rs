@@ -14,6 +14,8 @@ pub(crate) mod promote;
 mod reorder;
 mod rfactor;
 pub(crate) mod split;
+#[cfg(test)]
+mod tests;
 
 use tilewright_ir::nest::LoopKind;
 

@@ -1,7 +1,7 @@
 //! `pipeline C.ko stages 3`: marks a loop for software pipelining.
 
 use tilewright_ir::nest::LoopKind;
-use tilewright_target::Target;
+use tilewright_target::Capabilities;
 
 use crate::draft::{Draft, Legal, LoopRole};
 use crate::illegal::{Illegal, KernelFault};
@@ -18,8 +18,9 @@ pub(super) fn pipeline(draft: &mut Draft, target: &LoopName, stages: i64) -> Leg
         Err(Illegal::Kernel(fault))
     };
     let var = draft.find_loop(target)?;
-    if let Target::Cpu(_) = draft.target {
-        return refuse("a CPU has no shared memory; `prefetch` asks for memory ahead");
+    let Capabilities { kind, shared_bytes, .. } = draft.capabilities;
+    if shared_bytes.is_none() {
+        return refuse(&format!("a {kind} has no shared memory; `prefetch` asks for memory ahead"));
     }
     if !(2..=MOST_STAGES).contains(&stages) {
         return refuse(&format!("it has {stages} stages, and 2 to {MOST_STAGES} make sense"));

@@ -2,8 +2,8 @@
 //! -> acc registers`.
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
-use tilewright_target::Target;
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, Update, VarId};
+use tilewright_target::{Capabilities, Registers};
 
 use super::gather::View;
 use super::groups::Groups;
@@ -84,12 +84,7 @@ pub(super) fn operand(
     };
     let refuse_for = |why: String| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why };
     let refuse = |why: &str| refuse_for(why.to_string());
-    if scope == PromoteScope::Registers {
-        in_registers(draft, place).map_err(refuse)?;
-    }
-    if scope == PromoteScope::Shared {
-        in_shared_memory(draft, place).map_err(refuse)?;
-    }
+    expect_scope(&draft.capabilities, scope, place).map_err(refuse_for)?;
     if draft.buffers[tensor.index()].ragged {
         return Err(refuse("it is a buffer that is not always full: promote what it was made from"));
     }
@@ -106,7 +101,7 @@ pub(super) fn operand(
         true => Groups::of(&layout, &view.shape, padding.as_ref(), &mut region),
         false => None,
     };
-    let once = place.is_none() && !gathered && is_constant(draft, tensor);
+    let once = place.is_none() && !gathered && draft.is_constant(tensor);
     let room = Buffer {
         name: buffer.to_string(),
         dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
@@ -186,26 +181,27 @@ impl What {
     }
 }
 
-/// Refuses registers where there is no thread that owns them. Lowering checks that the place is
-/// inside a thread.
-fn in_registers(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
-    match (draft.target, place) {
-        (Target::Cpu(_), _) => {
-            Err("on a CPU only results go into registers; what is read gets there by itself")
+/// Refuses registers and shared memory where the target has none for operands, or where no thread
+/// and no block would own them. Lowering checks that the place is inside a thread, or inside blocks
+/// and outside threads, when all loops are bound.
+fn expect_scope(target: &Capabilities, scope: PromoteScope, place: Option<VarId>) -> Result<(), String> {
+    let Capabilities { kind, registers, shared_bytes, .. } = target;
+    let why = match scope {
+        PromoteScope::Registers if matches!(registers, Registers::Vector { .. }) => {
+            format!("on a {kind} only results go into registers; what is read gets there by itself")
         }
-        (Target::Gpu(_), None) => Err("registers are those of a thread: promote at a loop inside it"),
-        (Target::Gpu(_), Some(_)) => Ok(()),
-    }
-}
-
-/// Refuses shared memory where there is none. Lowering checks that the place is inside blocks and
-/// outside threads, when all loops are bound.
-fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
-    match (draft.target, place) {
-        (Target::Cpu(_), _) => Err("a CPU has no shared memory: say `packed`"),
-        (Target::Gpu(_), None) => Err("shared memory is that of a block: promote at a loop inside it"),
-        (Target::Gpu(_), Some(_)) => Ok(()),
-    }
+        PromoteScope::Registers if place.is_none() => {
+            "registers are those of a thread: promote at a loop inside it".to_owned()
+        }
+        PromoteScope::Shared if shared_bytes.is_none() => {
+            format!("a {kind} has no shared memory: say `packed`")
+        }
+        PromoteScope::Shared if place.is_none() => {
+            "shared memory is that of a block: promote at a loop inside it".to_owned()
+        }
+        PromoteScope::Packed | PromoteScope::Registers | PromoteScope::Shared => return Ok(()),
+    };
+    Err(why)
 }
 
 /// The region of a tensor that threads read from shared memory or registers, not clipped to the
@@ -252,11 +248,6 @@ fn operand_reads(
         return Err("nothing there reads it");
     }
     Ok(reads)
-}
-
-fn is_constant(draft: &Draft, tensor: TensorId) -> bool {
-    let Scope::Argument(id) = draft.buffers[tensor.index()].buffer.scope else { return false };
-    draft.program.tensor(id).role == Role::Input { constant: true }
 }
 
 /// An operand and the buffer that stages a region of it.

@@ -2,7 +2,6 @@
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Atom, IndexExpr};
-use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
@@ -14,8 +13,8 @@ pub(crate) const MOST_LOOPS: usize = 64;
 const LARGEST_TILE: i64 = 1 << 40;
 
 /// Splits one loop into several. Where the numbers do not divide, an inner loop has fewer
-/// iterations in the last iteration of the loop around it. A GPU always runs the same number of
-/// threads, so there an inner loop has all iterations, and a guard skips those past the end.
+/// iterations in the last iteration of the loop around it. On a target with fixed trip counts, an
+/// inner loop has all iterations, and a guard skips those past the end.
 pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let old = draft.loop_of(var).clone();
@@ -29,7 +28,7 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     let mut value = IndexExpr::constant(0);
     let mut parts = Vec::new();
     let mut guards = Vec::new();
-    let always_whole = matches!(draft.target, Target::Gpu(_));
+    let always_whole = draft.capabilities.fixed_trips;
     let names = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str()));
     for (at, name) in names.enumerate() {
         let below: i64 = inner[at..].iter().map(|(_, factor)| factor).product();

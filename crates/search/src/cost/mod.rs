@@ -3,31 +3,25 @@
 //!
 //! The models rank the schedules of one program, so that only promising ones are compiled. The
 //! heads of `cpu/` and `gpu/` describe their parts. `features.rs` turns an estimate into features
-//! for other models.
+//! for other models, and `breakdown.rs` into rows for people.
 
+mod breakdown;
 pub mod cpu;
 mod features;
 pub mod gpu;
 
-use tilewright_target::{Cpu, Gpu, Target};
+use std::fmt::Debug;
 
+use tilewright_ir::LoopNest;
+
+pub use breakdown::{Breakdown, Group, Quantity};
 pub use features::EstimateFeatures;
 
-/// The cost model of a machine.
-#[derive(Clone, Debug)]
-pub enum Model<'a> {
-    /// A CPU, with the speeds of its parts.
-    Cpu(&'a Cpu, cpu::Machine),
-    /// A GPU.
-    Gpu(&'a Gpu),
-}
+/// The cost model of a kind of target.
+pub trait CostModel: Debug + Send + Sync {
+    /// Estimates a nest.
+    fn estimate(&self, nest: &LoopNest) -> EstimateFeatures;
 
-impl<'a> Model<'a> {
-    /// Returns the model of a machine.
-    pub fn of(target: impl Into<Target<'a>>) -> Model<'a> {
-        match target.into() {
-            Target::Cpu(cpu) => Model::Cpu(cpu, cpu::Machine::typical(cpu)),
-            Target::Gpu(gpu) => Model::Gpu(gpu),
-        }
-    }
+    /// Estimates a nest, and names the parts of its time.
+    fn breakdown(&self, nest: &LoopNest) -> Breakdown;
 }

@@ -1,6 +1,6 @@
 //! The schedules of a program, as a product of knobs.
 //!
-//! [`Space::new`] analyses a program and a machine and creates the knobs:
+//! [`Space::new`] analyses a program (`outline.rs`) and a machine, and creates the knobs:
 //!
 //! - where every temporary is computed (`placement.rs`);
 //! - for every statement with a significant share of the work, how its loops are tiled, ordered and
@@ -14,14 +14,19 @@
 //! (`rejection.rs`).
 
 mod collapse;
-mod cpu;
-mod gpu;
+pub(crate) mod cpu;
+mod cuts;
+pub(crate) mod gpu;
 mod names;
+mod outline;
 mod placement;
 mod rejection;
 mod remainders;
 mod stage;
 mod template;
+
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use tilewright_ir::Program;
 use tilewright_schedule::Schedule;
@@ -32,22 +37,23 @@ pub use template::TemplateError;
 
 use template::Template;
 
+use crate::kind;
 use crate::knob::{Knob, Knobs, Point};
 
 /// The space of schedules of a program on a machine.
 #[derive(Clone, Debug)]
 pub struct Space<'a> {
     knobs: Knobs,
-    plan: Plan<'a>,
+    plan: Arc<dyn Plan + 'a>,
 }
 
 /// The meaning of the knobs.
-#[derive(Clone, Debug)]
-enum Plan<'a> {
-    Cpu(cpu::Plan<'a>),
-    Gpu(gpu::Plan<'a>),
-    /// A hand-written template.
-    Template(Template<'a>),
+pub(crate) trait Plan: Debug + Send + Sync {
+    /// Returns the schedule that a point stands for, if it is worth compiling.
+    fn decode(&self, point: &Point) -> Result<Schedule, Rejection>;
+
+    /// Returns the starting points of a search, the initial point first.
+    fn beginnings(&self, knobs: &Knobs) -> Vec<Point>;
 }
 
 /// The index of a knob.
@@ -70,16 +76,8 @@ impl Builder {
 impl<'a> Space<'a> {
     /// Creates the space of a program whose sizes are known.
     pub fn new(program: &'a Program, target: impl Into<Target<'a>>) -> Space<'a> {
-        match target.into() {
-            Target::Cpu(cpu) => {
-                let (knobs, plan) = cpu::Plan::new(program, cpu);
-                Space { knobs, plan: Plan::Cpu(plan) }
-            }
-            Target::Gpu(gpu) => {
-                let (knobs, plan) = gpu::Plan::new(program, gpu);
-                Space { knobs, plan: Plan::Gpu(plan) }
-            }
-        }
+        let (knobs, plan) = kind::plan(program, target.into());
+        Space { knobs, plan }
     }
 
     /// Creates the space of the schedules that a template describes, instead of those that the
@@ -90,7 +88,7 @@ impl<'a> Space<'a> {
         target: impl Into<Target<'a>>,
     ) -> Result<Space<'a>, TemplateError> {
         let (knobs, template) = Template::read(text, program, target.into())?;
-        Ok(Space { knobs, plan: Plan::Template(template) })
+        Ok(Space { knobs, plan: Arc::new(template) })
     }
 
     /// Creates the space of a template if there is one, and the space that the analysis finds
@@ -116,11 +114,7 @@ impl<'a> Space<'a> {
         if !self.knobs.contains(point) {
             return Err(Rejection::Illegal("not a point of this space"));
         }
-        match &self.plan {
-            Plan::Cpu(plan) => plan.decode(point),
-            Plan::Gpu(plan) => plan.decode(point),
-            Plan::Template(template) => template.decode(point),
-        }
+        self.plan.decode(point)
     }
 
     /// Returns a point near the schedule that a program gets without search.
@@ -132,10 +126,6 @@ impl<'a> Space<'a> {
     /// them have little in common with good points near another. Hence a search that goes step by
     /// step hardly gets from one to another.
     pub fn beginnings(&self) -> Vec<Point> {
-        match &self.plan {
-            Plan::Cpu(plan) => plan.beginnings(&self.knobs),
-            Plan::Gpu(plan) => plan.beginnings(&self.knobs),
-            Plan::Template(template) => template.beginnings(),
-        }
+        self.plan.beginnings(&self.knobs)
     }
 }

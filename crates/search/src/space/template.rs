@@ -22,6 +22,7 @@ use tilewright_schedule::text::parse;
 use tilewright_schedule::{Schedule, StatementName, Step, complete};
 use tilewright_target::Target;
 
+use super::Plan;
 use super::rejection::Rejection;
 use super::stage::stages;
 use crate::knob::{Divisors, Domain, Knob, Knobs, Point, Value};
@@ -141,9 +142,11 @@ impl<'a> Template<'a> {
             _ => String::new(),
         }
     }
+}
 
+impl Plan for Template<'_> {
     /// Returns the schedule that a point stands for.
-    pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
+    fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let parsed = parse(&self.text(point));
         if parsed.has_errors() {
             return Err(Rejection::Illegal("no schedule"));
@@ -154,7 +157,7 @@ impl<'a> Template<'a> {
     }
 
     /// Returns the only starting point: no loop is split.
-    pub fn beginnings(&self) -> Vec<Point> {
+    fn beginnings(&self, _: &Knobs) -> Vec<Point> {
         self.knobs.nth(0).into_iter().collect()
     }
 }

@@ -41,8 +41,8 @@ pub mod random;
 mod ranking;
 
 use thiserror::Error;
-use tilewright_target::Target;
 
+pub use crate::kind::usual_strategy as usual;
 use crate::knob::{Knobs, Point};
 
 /// The result of a trial.
@@ -175,14 +175,6 @@ pub fn by_name<'a>(
     start: Start<'a>,
 ) -> Result<Box<dyn Strategy + 'a>, Unsuitable> {
     (find(name)?.make)(knobs, start)
-}
-
-/// The default strategy for a target. docs/strategies.md has the measurements behind the choice.
-pub fn usual(target: Target<'_>) -> Entry {
-    match target {
-        Target::Cpu(_) => gbfs::ENTRY,
-        Target::Gpu(_) => guided::ENTRY,
-    }
 }
 
 fn names() -> Vec<&'static str> {

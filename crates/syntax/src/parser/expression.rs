@@ -26,6 +26,17 @@ fn precedence(kind: &TokenKind) -> Option<(u8, BinaryOp)> {
     })
 }
 
+/// The value of a word that is a literal.
+pub(super) fn literal_word(word: &str) -> Option<ExprKind> {
+    match word {
+        "true" => Some(ExprKind::Bool(true)),
+        "false" => Some(ExprKind::Bool(false)),
+        "inf" => Some(ExprKind::Float(f64::INFINITY, Suffix::None)),
+        "nan" => Some(ExprKind::Float(f64::NAN, Suffix::None)),
+        _ => None,
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Parse<Expr> {
         self.nested(|parser| {
@@ -94,23 +105,24 @@ impl Parser<'_> {
                 self.expect(&TokenKind::RightParen, "`)`")?;
                 return Ok(Expr { span: span.to(self.previous_span()), ..inner });
             }
-            TokenKind::Word(word) if word == "true" || word == "false" => {
-                self.advance();
-                ExprKind::Bool(word == "true")
-            }
-            TokenKind::Word(word) => match type_name(&word) {
-                Some(dtype) => {
-                    self.advance();
-                    self.expect(&TokenKind::LeftParen, "`(` and the value to convert")?;
-                    let value = self.expr()?;
-                    self.expect(&TokenKind::RightParen, "`)`")?;
-                    ExprKind::Cast(dtype, Box::new(value))
-                }
-                None => self.name_or_application()?,
-            },
+            TokenKind::Word(word) => self.word(&word)?,
             _ => return self.expected("an expression"),
         };
         self.make(kind, span.to(self.previous_span()))
+    }
+
+    /// A literal word, a conversion, or an expression that begins with a name.
+    fn word(&mut self, word: &str) -> Parse<ExprKind> {
+        if let Some(literal) = literal_word(word) {
+            self.advance();
+            return Ok(literal);
+        }
+        let Some(dtype) = type_name(word) else { return self.name_or_application() };
+        self.advance();
+        self.expect(&TokenKind::LeftParen, "`(` and the value to convert")?;
+        let value = self.expr()?;
+        self.expect(&TokenKind::RightParen, "`)`")?;
+        Ok(ExprKind::Cast(dtype, Box::new(value)))
     }
 
     fn name_or_application(&mut self) -> Parse<ExprKind> {

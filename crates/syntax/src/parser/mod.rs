@@ -318,5 +318,7 @@ impl Parser<'_> {
 /// Words that cannot be names. `in`, `const` and `exists` can be names: existing programs call
 /// their input `in`.
 fn is_reserved(word: &str) -> bool {
-    matches!(word, "def" | "where" | "for" | "true" | "false") || type_name(word).is_some()
+    matches!(word, "def" | "where" | "for")
+        || expression::literal_word(word).is_some()
+        || type_name(word).is_some()
 }

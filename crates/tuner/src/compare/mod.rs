@@ -150,7 +150,12 @@ impl<'p> Arena<'p> {
         experience: &'p [Experience],
     ) -> Arena<'p> {
         let schedule_features = ScheduleFeatures::new(program, machine);
-        Arena { space, machine_parameters: MachineParameters::on(machine), schedule_features, experience }
+        Arena {
+            space,
+            machine_parameters: MachineParameters::on(machine.target()),
+            schedule_features,
+            experience,
+        }
     }
 
     /// The measurements on this program, as training data for other programs.

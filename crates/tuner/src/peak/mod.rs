@@ -18,7 +18,7 @@ use tilewright_driver::source::{ProgramError, Source};
 use tilewright_ir::tensor::TensorError;
 use tilewright_runtime::{Buffer, BuildError, Pool, RunError, Signature};
 use tilewright_schedule::{apply, text};
-use tilewright_target::{Cpu, Gpu};
+use tilewright_target::{Cpu, Hardware};
 
 pub use kept::Kept;
 
@@ -68,9 +68,9 @@ impl Peaks {
         Ok(Peaks { gflops: arithmetic(cpu, &pool)?, gbs: reading(cpu, &pool, memory)? })
     }
 
-    /// The peaks that a device reports. Nothing is measured.
-    pub fn of_device(gpu: &Gpu) -> Peaks {
-        Peaks { gflops: gpu.peak_flops() / 1e9, gbs: gpu.bandwidth_mb as f64 / 1e3 }
+    /// The peaks that hardware reports. Nothing is measured.
+    pub fn reported(hardware: &dyn Hardware) -> Option<Peaks> {
+        hardware.peak_rates().map(|(flops, bytes)| Peaks { gflops: flops / 1e9, gbs: bytes / 1e9 })
     }
 
     /// Checks whether the values are possible.

@@ -22,7 +22,7 @@ pub use recorder::Recorder;
 pub use replay::Replay;
 
 use crate::peak::Peaks;
-use crate::task::{Place, RecordedTask};
+use crate::task::RecordedTask;
 use crate::tune::{Proving, STARTS};
 use tilewright_cache::outcome::Trial;
 
@@ -123,18 +123,18 @@ impl Setting {
         let shown = |setting: &Setting| {
             let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
             let inputs = setting.inputs.iter().map(|(name, digest)| format!("{name} ({digest})"));
-            let (threads, vectors, device) = match &setting.task.place {
-                Place::Cpu { threads, vectors } => (Some(threads.to_string()), Some(vectors.clone()), None),
-                Place::Device { gpu, .. } => (None, None, Some(format!("{gpu:?}"))),
+            let place = &setting.task.place;
+            let of_place = |name: &str| {
+                option(place.options().into_iter().find(|(own, _)| *own == name).map(|(_, value)| value))
             };
             [
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
                 ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
                 ("--target", setting.task.place.name().to_string()),
-                ("--threads", option(threads)),
-                ("--vectors", option(vectors)),
-                ("device", option(device)),
+                ("--threads", of_place("threads")),
+                ("--vectors", of_place("vectors")),
+                ("device", option(place.device().map(|gpu| format!("{gpu:?}")))),
                 ("--strategy", setting.strategy.clone()),
                 ("--seed", setting.seed.to_string()),
                 ("--starts", setting.starts.to_string()),

@@ -18,7 +18,7 @@ impl Builder for CpuBuilder {
     type Executable = Executable;
 
     fn target(&self) -> Target<'_> {
-        Target::Cpu(&self.0)
+        Target::from(&self.0)
     }
 
     fn compile(&self, program: &Program, nest: &LoopNest, _: &Schedule) -> Result<Executable, BuildError> {

@@ -42,7 +42,7 @@ impl Builder for GpuBuilder {
     type Executable = GpuExecutable;
 
     fn target(&self) -> Target<'_> {
-        Target::Gpu(self.device.gpu())
+        Target::from(self.device.gpu())
     }
 
     fn compile(

@@ -100,8 +100,8 @@ impl Search {
         let machine = subject.place.machine()?;
         let inputs = InputFiles::write(subject.program, subject.inputs).map_err(TuneError::Inputs)?;
         let task = subject.task(options.seed, &inputs);
-        let space = Space::chosen(options.template.as_deref(), subject.program, &machine)?;
-        refuse_unsuitable(options.strategy, &space)?;
+        let template = options.template.as_deref();
+        refuse_unsuitable(options.strategy, &Space::chosen(template, subject.program, &machine)?)?;
         let setting = subject.setting(&task, &machine, &options)?;
         Ok(Search { task, machine, options, setting, keeper: None, _inputs: inputs })
     }
@@ -230,10 +230,7 @@ impl Subject<'_> {
             tool_version: TOOL_VERSION.to_owned(),
             task: self.recorded(task.seed),
             inputs: digests(task).map_err(unreadable)?,
-            caches: match machine {
-                Machine::Cpu(cpu) => cpu.caches.clone(),
-                Machine::Gpu(_) => Vec::new(),
-            },
+            caches: machine.target().hardware().warm_caches().to_vec(),
             strategy: options.strategy.name.to_owned(),
             seed: options.seed,
             starts: options.starts,

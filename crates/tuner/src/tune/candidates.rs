@@ -6,8 +6,8 @@ use tilewright_schedule::{apply, default_schedule, effort, text};
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, TrialResult};
-use tilewright_target::Target;
 
+use super::machine_parameters::MachineParameters;
 use crate::parallel;
 use crate::schedule_features::ScheduleFeatures;
 use crate::worker::Lost;
@@ -23,10 +23,6 @@ pub const STARTS: usize = 24;
 const TOO_SLOW: f64 = 3.0;
 /// The limit without a cost model: no candidate is too slow.
 const NEVER: f64 = f64::INFINITY;
-
-/// The largest effort to compile a candidate for a GPU. All others would wait for a larger one, for
-/// seconds each.
-const MOST_EFFORT: u64 = 8000;
 
 /// The judgement of a point.
 #[derive(Clone, Debug)]
@@ -71,6 +67,8 @@ pub(crate) struct Candidates<'p> {
     expected: f64,
     /// The multiple of that time above which a candidate is too slow.
     limit: f64,
+    /// The largest effort to compile a candidate.
+    most_effort: u64,
 }
 
 impl<'p> Candidates<'p> {
@@ -85,6 +83,7 @@ impl<'p> Candidates<'p> {
             too_slow: 0,
             expected: f64::INFINITY,
             limit: TOO_SLOW,
+            most_effort: MachineParameters::on(schedule_features.target).most_effort,
         }
     }
 
@@ -193,7 +192,7 @@ impl<'p> Candidates<'p> {
         let ScheduleFeatures { program, target, .. } = self.schedule_features;
         let nest = apply(program, &schedule, target).map_err(|refusal| Rejection::from(&refusal.reason))?;
         let effort = effort(&nest, target);
-        if matches!(target, Target::Gpu(_)) && effort > MOST_EFFORT {
+        if effort > self.most_effort {
             return Err(Rejection::CodeSize);
         }
         let (expected, features) = self.schedule_features.of_nest(&nest);

@@ -1,7 +1,7 @@
 //! Tuning parameters of a kind of machine: the sizes of batches, and how well candidates are
 //! measured.
 
-use tilewright_target::Machine;
+use tilewright_target::Target;
 
 use super::Reference;
 use crate::bench::Plan;
@@ -35,12 +35,15 @@ pub(crate) struct MachineParameters {
     pub clearly: f64,
     /// The planned number of samples of every finalist.
     pub final_samples: f64,
+    /// The largest effort to compile a candidate. Where candidates are compiled together, all
+    /// others would wait for a larger one, for seconds each.
+    pub most_effort: u64,
 }
 
 impl MachineParameters {
-    pub fn on(machine: &Machine) -> MachineParameters {
-        match machine {
-            Machine::Cpu(_) => MachineParameters {
+    pub fn on(target: Target<'_>) -> MachineParameters {
+        match target {
+            Target::Cpu(_) => MachineParameters {
                 batch: 16,
                 together: 1,
                 at_once: 1,
@@ -48,10 +51,11 @@ impl MachineParameters {
                 time: 1e-3,
                 clearly: 1.1,
                 final_samples: 40.0,
+                most_effort: u64::MAX,
             },
             // Compilation takes longest. It uses all cores and continues while other candidates are
             // measured, and a GPU has little noise.
-            Machine::Gpu(_) => MachineParameters {
+            Target::Gpu(_) => MachineParameters {
                 batch: 48,
                 together: 48,
                 at_once: parallel::cores(),
@@ -59,6 +63,7 @@ impl MachineParameters {
                 time: 0.0,
                 clearly: 1.4,
                 final_samples: 20.0,
+                most_effort: 8000,
             },
         }
     }

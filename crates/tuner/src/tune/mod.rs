@@ -144,7 +144,7 @@ pub fn tune(
         watcher,
         stop,
         candidates: Candidates::new(&schedule_features, &space),
-        machine_parameters: MachineParameters::on(&machine),
+        machine_parameters: MachineParameters::on(machine.target()),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
         counted: 0,

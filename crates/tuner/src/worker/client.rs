@@ -225,12 +225,10 @@ impl Worker {
 }
 
 fn least_deadline(place: &Place) -> Duration {
-    match place {
-        Place::Cpu { .. } => LEAST_DEADLINE,
-        Place::Device { gpu, .. } => match gpu.api {
-            GpuApi::Cuda => LEAST_ON_CUDA,
-            GpuApi::OpenCl => LEAST_ON_OPENCL,
-        },
+    match place.device().map(|gpu| gpu.api) {
+        None => LEAST_DEADLINE,
+        Some(GpuApi::Cuda) => LEAST_ON_CUDA,
+        Some(GpuApi::OpenCl) => LEAST_ON_OPENCL,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tilewright::ir::Program;
+use tilewright::kind::limits;
 use tilewright::knob::Domain;
 use tilewright::space::Space;
 use tilewright::target::Target;
@@ -22,15 +23,7 @@ pub fn space<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> String 
     }
     let all = knobs.size() as f64;
     let share = knobs.allowed_share(DRAWS, 0);
-    let _ = writeln!(
-        out,
-        "\n{all:.3e} points; about {:.3e} of them fit {}",
-        all * share,
-        match target {
-            Target::Cpu(_) => "vectors, registers, code size and cores",
-            Target::Gpu(_) => "warps, registers, shared memory, code size and multiprocessors",
-        }
-    );
+    let _ = writeln!(out, "\n{all:.3e} points; about {:.3e} of them fit {}", all * share, limits(target));
     out
 }
 

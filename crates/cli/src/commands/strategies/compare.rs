@@ -11,7 +11,6 @@ use tilewright::tuner::compare::{
     Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, LandscapeFile, TapeError,
 };
 use tilewright::tuner::fleet::Fleet;
-use tilewright::tuner::task::Place;
 use tilewright::tuner::tune::Stop;
 
 use super::files::{Files, json};
@@ -166,12 +165,15 @@ fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(Strin
         time.map(|time| format!("{:.1} s", time.as_secs_f64())),
         share.map(|share| format!("{} % of the space", 100.0 * share)),
     ];
-    let place = entries.first().map(|entry| match &entry.task.place {
-        Place::Cpu { threads, vectors } if args.replay.is_some() => {
-            format!("a CPU: {threads} threads, {vectors}")
+    let place = entries.first().map(|entry| match entry.task.place.options().as_slice() {
+        [(_, threads), (_, vectors)] => {
+            let model = if args.replay.is_some() { "a CPU".to_owned() } else { host_model() };
+            format!("{model}: {threads} threads, {vectors}")
         }
-        Place::Cpu { threads, vectors } => format!("{}: {threads} threads, {vectors}", host_model()),
-        Place::Device { gpu, .. } => gpu.name.clone(),
+        _ => {
+            let machine = entry.task.place.recorded_machine(&entry.caches);
+            machine.map(|machine| machine.target().hardware().model()).unwrap_or_default()
+        }
     });
     let row = |name: &str, value: String| (name.to_owned(), value);
     let mut about = vec![

@@ -1,6 +1,6 @@
 //! The programs of a comparison, from the command line or from a recording.
 
-use tilewright::target::{Cpu, Machine, Vectors};
+use tilewright::target::Machine;
 use tilewright::tuner::compare::{Entry, LandscapeFile};
 use tilewright::tuner::task::{Place, RecordedTask};
 
@@ -89,22 +89,12 @@ fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     let why = "strategies are compared on kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
     let machine = machine(name, &compile)?;
-    let caches = match &machine {
-        Machine::Cpu(cpu) => cpu.caches.clone(),
-        Machine::Gpu(_) => Vec::new(),
-    };
+    let caches = machine.target().hardware().warm_caches().to_vec();
     Ok((Place::of(name, &machine), caches))
 }
 
 /// Returns the machine that an entry was measured on. In a replay it may differ from this machine,
 /// because nothing is run.
 pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
-    match &entry.task.place {
-        Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
-        Place::Cpu { threads, vectors } => {
-            let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors);
-            let vectors = found.ok_or_else(|| Failure::Input(format!("there are no {vectors} vectors")))?;
-            Ok(Machine::Cpu(Cpu { cores: *threads, vectors, caches: entry.caches.clone() }))
-        }
-    }
+    entry.task.place.recorded_machine(&entry.caches).map_err(|error| Failure::Input(error.to_string()))
 }

@@ -92,7 +92,7 @@ fn writable(path: &Path) -> Result<Cache, CacheError> {
 fn peaks(machine: &Machine) -> Option<Peaks> {
     match machine {
         Machine::Cpu(cpu) => Kept::of_user().peaks(cpu, spare_memory()).ok(),
-        Machine::Gpu(gpu) => Some(Peaks::of_device(gpu)),
+        other => Peaks::reported(other.target().hardware()),
     }
 }
 

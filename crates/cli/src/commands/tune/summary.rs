@@ -28,7 +28,7 @@ impl Summary<'_> {
         let tuned = self.tuned;
         let mut out = String::new();
         let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
-        if let Place::Device { gpu, .. } = self.place() {
+        if let Some(gpu) = self.place().device() {
             row("device", format!("{}, {}", self.place().name(), gpu.name));
         }
         row("default", self.speed(tuned.default));
@@ -56,9 +56,9 @@ impl Summary<'_> {
             row("takes", tuned.resources.clone());
         }
         if let Some(peaks) = self.roofline.peaks {
-            let whose = match self.place() {
-                Place::Cpu { .. } => "",
-                Place::Device { .. } => ", by what the device says of itself",
+            let whose = match self.place().device() {
+                None => "",
+                Some(_) => ", by what the device says of itself",
             };
             row("peak", format!("{:.1} GFLOP/s, {:.1} GB/s from memory{whose}", peaks.gflops, peaks.gbs));
         }
@@ -114,10 +114,7 @@ impl Summary<'_> {
         let Summary { tuned, roofline, .. } = self;
         let failures = tuned.outcomes.iter().filter(|(outcome, _)| **outcome != OutcomeKind::Measured);
         let failures: BTreeMap<_, _> = failures.map(|(outcome, count)| (outcome.name(), *count)).collect();
-        let device = match self.place() {
-            Place::Cpu { .. } => None,
-            Place::Device { gpu, .. } => Some(&gpu.name),
-        };
+        let device = self.place().device().map(|gpu| &gpu.name);
         let (proved, proof_reason) = match &tuned.proof {
             Proof::Proved => (json!(true), None),
             Proof::Undecided(why) => (json!("undecided"), Some(why)),

@@ -32,6 +32,7 @@ mod footprint;
 mod frames;
 mod instructions;
 mod machine;
+mod model;
 mod operations;
 mod shared;
 mod total;
@@ -49,6 +50,7 @@ use frames::{Frames, Kind};
 use instructions::Counter;
 pub(super) use instructions::loads;
 pub use machine::Machine;
+pub use model::Model;
 pub(super) use operations::operation_cost;
 use traffic::Traffic;
 

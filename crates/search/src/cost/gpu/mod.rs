@@ -12,11 +12,13 @@
 //! | `lanes` | the memory that the lanes of a warp touch with one access: sectors and bank conflicts |
 //! | `near` | the loads that miss the cache of a multiprocessor |
 //! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
+//! | `model` | the estimate as features and as rows |
 //!
 //! Not modelled: how blocks share the second-level cache, and instructions for addresses and
 //! conditions beyond a constant share.
 
 mod lanes;
+mod model;
 mod near;
 mod total;
 mod walk;
@@ -27,6 +29,7 @@ mod tests;
 use tilewright_ir::LoopNest;
 use tilewright_target::Gpu;
 
+pub use model::Model;
 use walk::Walk;
 
 /// The estimated time of a call and its parts.

@@ -30,18 +30,17 @@ pub(super) fn tile(
     point.set_choice(tile.threads.0, threads(tile, stage, target));
     let along = vector.map(|(_, at)| at);
     let row = row(tile, stage, along);
-    let loops = tile.spatial.iter().chain(&tile.reduced);
-    for (at, knob) in loops.zip(&tile.cuts) {
-        let trips = stage.loops[*at].trips;
-        let width = if along == Some(*at) {
-            vector_width(stage, trips, lanes, *at)
-        } else if row == Some(*at) {
+    for (at, knob) in tile.cuts.all().zip(&tile.cuts.knobs) {
+        let trips = stage.loops[at].trips;
+        let width = if along == Some(at) {
+            vector_width(stage, trips, lanes, at)
+        } else if row == Some(at) {
             rows(target, along, stage)
         } else {
             1
         };
-        let step = if along == Some(*at) && width >= lanes { lanes } else { 1 };
-        if let Some(value) = cut(&all[knob.0].domain, trips, width, step, stage.loops[*at].reduced) {
+        let step = if along == Some(at) && width >= lanes { lanes } else { 1 };
+        if let Some(value) = cut(&all[knob.0].domain, trips, width, step, stage.loops[at].reduced) {
             point.0[knob.0] = value;
         }
     }
@@ -105,7 +104,7 @@ fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
     if stage.busy(true).is_empty() {
         return None;
     }
-    let others = tile.spatial.iter().copied().filter(|at| Some(*at) != vector);
+    let others = tile.cuts.spatial.iter().copied().filter(|at| Some(*at) != vector);
     let moves = |operand: &Operand, at: usize| operand.strides[at] != Stride::Elements(0);
     let loads = |at: usize| -> i64 {
         let each = stage.operands.iter().map(|operand| {
@@ -120,13 +119,13 @@ fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
 
 fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {
     let mut iterations = 1;
-    for (count, at) in tile.spatial.iter().enumerate() {
+    for (count, at) in tile.cuts.spatial.iter().enumerate() {
         if iterations >= 2 * target.cores as i64 {
             return count;
         }
         iterations *= stage.loops[*at].trips;
     }
-    tile.spatial.len()
+    tile.cuts.spatial.len()
 }
 
 /// Inlines a pointwise stage with a single use. Otherwise, the stage is computed before its

@@ -119,15 +119,8 @@ impl Pack {
             Layout::Plain => Vec::new(),
             Layout::Tiles => tiles(operand, stage, levels),
         };
-        Some(Step::Promote {
-            tensor: operand.tensor.clone(),
-            at,
-            name: self.buffer(stage, point, names)?,
-            scope: PromoteScope::Packed,
-            gathered: false,
-            layout,
-            pad: 0,
-        })
+        let buffer = self.buffer(stage, point, names)?;
+        Some(Step::promote(&operand.tensor, at, buffer, PromoteScope::Packed, layout))
     }
 
     /// Sets the knob to the choice that usually pays. Constants that move along the vector are

@@ -20,6 +20,7 @@ use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step};
 use tilewright_target::Cpu;
 
 use crate::knob::{Divisors, Knob, Point};
+use crate::space::cuts::{Cuts, choices, near};
 use crate::space::names::Names;
 use crate::space::rejection::Rejection;
 use crate::space::stage::{Stage, StageLoop};
@@ -27,24 +28,15 @@ use crate::space::{Builder, KnobId};
 
 /// The largest number of lanes that `vectorize` accepts.
 const MOST_LANES: i64 = 64;
-/// How much more than the extent may be computed, in percent, if the factors do not divide it. The
-/// limit is high for short loops, which have few divisors, and low for long ones.
-const WASTE_SHORT: u32 = 15;
-const WASTE_LONG: u32 = 5;
-const SHORT: i64 = 64;
-/// A reduced loop is cut exactly if it has at least `ENOUGH` divisors up to `MOST_DIVISORS`.
-const MOST_DIVISORS: i64 = 64;
+/// A reduced loop is cut exactly if it has at least this many divisors to choose from.
 const ENOUGH: usize = 4;
+/// The number of parts of each loop.
+const PARTS: usize = 3;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
-    /// The indices in the statement of the result loops and the reduced loops that run more than
-    /// once.
-    pub(super) spatial: Vec<usize>,
-    pub(super) reduced: Vec<usize>,
-    /// The knobs that split each loop, in the order of `spatial` and then `reduced`.
-    pub(super) cuts: Vec<KnobId>,
+    pub(super) cuts: Cuts,
     /// The knob that selects the vectorised loop. Its values are the entries of `vector_loops`,
     /// followed by "none".
     pub(super) vector: KnobId,
@@ -88,27 +80,20 @@ impl Levels {
 impl Tile {
     /// Adds the knobs of a statement.
     pub fn new(stage: &Stage, target: &Cpu, builder: &mut Builder) -> Tile {
-        let (spatial, reduced) = (stage.busy(false), stage.busy(true));
         let name = |what: &str| format!("{}.{what}", stage.name);
-        let cuts = spatial
-            .iter()
-            .chain(&reduced)
-            .map(|at| &stage.loops[*at])
-            .map(|own| builder.add(Knob::factorisation(name(&own.name), own.trips, 3, divisors(own))))
-            .collect();
+        let cuts = Cuts::new(stage, builder, |at| (PARTS, divisors(&stage.loops[at])));
+        let [spatial, reduced] = [&cuts.spatial, &cuts.reduced].map(Vec::len);
         let vector_loops = vector_loops(stage, target);
         let mut along: Vec<String> = vector_loops.iter().map(|at| stage.loops[*at].name.clone()).collect();
         along.push("none".to_string());
         Tile {
-            cuts,
             vector: builder.add(Knob::categorical(name("vector"), along)),
             vector_loops,
-            order_outer: builder.add(Knob::permutation(name("outer"), spatial.len())),
-            order_block: builder.add(Knob::permutation(name("block"), spatial.len() + reduced.len())),
-            order_reduced: builder.add(Knob::permutation(name("reduced"), reduced.len())),
-            threads: builder.add(Knob::ordinal(name("threads"), 0..=spatial.len() as i64)),
-            spatial,
-            reduced,
+            order_outer: builder.add(Knob::permutation(name("outer"), spatial)),
+            order_block: builder.add(Knob::permutation(name("block"), spatial + reduced)),
+            order_reduced: builder.add(Knob::permutation(name("reduced"), reduced)),
+            threads: builder.add(Knob::ordinal(name("threads"), 0..=spatial as i64)),
+            cuts,
         }
     }
 
@@ -120,9 +105,7 @@ impl Tile {
     /// The trip counts of the three parts of a loop: outer, block, tile for a result loop; block,
     /// reduced, tile for a reduced loop.
     fn parts(&self, point: &Point, at: usize) -> [i64; 3] {
-        let knob = self.spatial.iter().chain(&self.reduced).position(|own| *own == at);
-        let factors = knob.map_or(&[] as &[i64], |knob| point.factors(self.cuts[knob].0));
-        match factors {
+        match self.cuts.factors(point, at) {
             [outer, block, tile] => [*outer, *block, *tile],
             _ => [1, 1, 1],
         }
@@ -147,8 +130,8 @@ impl Tile {
             pieces: Vec::new(),
         };
         let vector = self.vector_loop(point);
-        for at in self.spatial.iter().chain(&self.reduced) {
-            cutter.cut(*at, self.parts(point, *at), vector == Some(*at))?;
+        for at in self.cuts.all() {
+            cutter.cut(at, self.parts(point, at), vector == Some(at))?;
         }
         let Cutter { mut steps, pieces, .. } = cutter;
         let mut levels = self.nest(stage, point, &pieces);
@@ -175,13 +158,13 @@ impl Tile {
         levels.widths = vec![1; stage.loops.len()];
         let mut nesting = Vec::new();
         for place in point.order(self.order_outer.0) {
-            let at = self.spatial[*place];
+            let at = self.cuts.spatial[*place];
             let outer = of(at).and_then(|own| own.outer.clone());
             nesting.extend(outer.is_some().then_some(at));
             levels.outer_of.extend(outer.is_some().then(|| vec![at]));
             levels.outer.extend(outer);
         }
-        let both: Vec<usize> = self.spatial.iter().chain(&self.reduced).copied().collect();
+        let both: Vec<usize> = self.cuts.all().collect();
         for place in point.order(self.order_block.0) {
             let at = both[*place];
             let block = of(at).and_then(|own| own.block.clone());
@@ -189,7 +172,7 @@ impl Tile {
             levels.block.extend(block);
         }
         for place in point.order(self.order_reduced.0) {
-            let at = self.reduced[*place];
+            let at = self.cuts.reduced[*place];
             let inner = of(at).and_then(|own| own.reduced.clone());
             nesting.push(at);
             levels.innermost_reduced = inner.as_ref().map(|_| at).or(levels.innermost_reduced);
@@ -246,19 +229,13 @@ impl Tile {
 
     /// Promotes the results of a tile to registers while the reduction runs.
     pub fn gather(&self, levels: &Levels, stage: &Stage, names: &Names) -> Option<Step> {
-        if self.reduced.is_empty() || stage.scatters {
+        if self.cuts.reduced.is_empty() || stage.scatters {
             return None;
         }
         let statement = levels.statement.as_ref()?;
-        Some(Step::Promote {
-            tensor: statement.tensor.clone(),
-            at: Place::Loop(levels.around_reduction()?.clone()),
-            name: names.buffer(&stage.name, "tile"),
-            scope: PromoteScope::Registers,
-            gathered: false,
-            layout: Vec::new(),
-            pad: 0,
-        })
+        let (at, name) = (levels.around_reduction()?, names.buffer(&stage.name, "tile"));
+        let at = Place::Loop(at.clone());
+        Some(Step::promote(&statement.tensor, at, name, PromoteScope::Registers, Vec::new()))
     }
 
     /// Returns the number of vectors that the results of a tile occupy, and the number of copies of
@@ -267,11 +244,11 @@ impl Tile {
         let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
         let vector = self.vector_loop(point);
         let (mut results, mut copies) = (1i64, 1i64);
-        for at in self.spatial.iter().chain(&self.reduced) {
-            let width = self.parts(point, *at)[2];
-            let registers = if vector == Some(*at) { (width + lanes - 1) / lanes } else { width };
+        for at in self.cuts.all() {
+            let width = self.parts(point, at)[2];
+            let registers = if vector == Some(at) { (width + lanes - 1) / lanes } else { width };
             copies = copies.saturating_mul(registers);
-            if !stage.loops[*at].reduced || vector == Some(*at) {
+            if !stage.loops[at].reduced || vector == Some(at) {
                 results = results.saturating_mul(registers);
             }
         }
@@ -287,7 +264,7 @@ impl Tile {
 
     /// The range of the knobs that the limits of a tile depend on.
     pub fn own_knobs(&self) -> std::ops::Range<usize> {
-        let first = self.cuts.first().unwrap_or(&self.vector).0;
+        let first = self.cuts.knobs.first().unwrap_or(&self.vector).0;
         first..self.threads.0 + 1
     }
 
@@ -296,7 +273,8 @@ impl Tile {
         let count = point.choice(self.threads.0);
         let order = point.order(self.order_outer.0).iter();
         // Parts with one iteration are not loops, so they do not count.
-        let outer = order.map(|place| self.parts(point, self.spatial[*place])[0]).filter(|outer| *outer > 1);
+        let outer =
+            order.map(|place| self.parts(point, self.cuts.spatial[*place])[0]).filter(|outer| *outer > 1);
         outer.take(count).product()
     }
 }
@@ -318,12 +296,7 @@ fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Ve
 /// Returns how a loop may be cut. Parts that do not divide a reduced loop need remainder code, and
 /// gain nothing if there are enough divisors to choose from.
 fn divisors(own: &StageLoop) -> Divisors {
-    let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
-    match own.trips {
-        _ if own.reduced && count >= ENOUGH => Divisors::Exact,
-        trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
-        _ => Divisors::Near { most_waste_percent: WASTE_LONG },
-    }
+    if own.reduced && choices(own) >= ENOUGH { Divisors::Exact } else { near(own) }
 }
 
 /// The loops that a vector can run along. A result loop qualifies if the statement has a reduction

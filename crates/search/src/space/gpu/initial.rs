@@ -77,7 +77,7 @@ const ROW_THREADS: i64 = 256;
 /// Sets the knobs of a statement so that blocks divide its first loop only.
 pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &mut Point) {
     let mut threads = ROW_THREADS / rows;
-    for (place, (at, knob)) in tile.spatial.iter().zip(&tile.cuts).enumerate().rev() {
+    for (place, (at, knob)) in tile.cuts.spatial.iter().zip(&tile.cuts.knobs).enumerate().rev() {
         let (domain, trips) = (&all[knob.0].domain, stage.loops[*at].trips);
         let value = match place {
             0 => near(domain, trips, &[1, rows, 1], Shrink::Largest),
@@ -101,7 +101,7 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     set_operands(tile, stage, column, point);
     point.set_choice(tile.unrolled.0, 3);
     // A reduction uses the operand of one row for all columns before that of the next row.
-    point.set_choice(tile.results.0, usize::from(!tile.reduced.is_empty()));
+    point.set_choice(tile.results.0, usize::from(!tile.cuts.reduced.is_empty()));
     let stages = match &all[tile.stages.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
         _ => 0,
@@ -109,9 +109,9 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     point.set_choice(tile.stages.0, stages);
     // Threads along columns are adjacent. Threads that differ in a remainder use different
     // operands.
-    let mut order: Vec<usize> = (0..tile.spatial.len()).collect();
+    let mut order: Vec<usize> = (0..tile.cuts.spatial.len()).collect();
     order.sort_by_key(|place| {
-        (!stage.loops[tile.spatial[*place]].remainders, Some(tile.spatial[*place]) == column)
+        (!stage.loops[tile.cuts.spatial[*place]].remainders, Some(tile.cuts.spatial[*place]) == column)
     });
     point.0[tile.order_threads.0] = Value::Order(order);
     tile.warp.set(warp::USUAL, point);
@@ -134,13 +134,13 @@ enum Role {
 fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
     let column = column(tile, stage);
     let is_remainder = |at: usize| stage.loops[at].remainders;
-    let beside = tile.spatial.iter().copied().filter(|at| Some(*at) != column && !is_remainder(*at));
+    let beside = tile.cuts.spatial.iter().copied().filter(|at| Some(*at) != column && !is_remainder(*at));
     let row = beside.max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
-    let place = |at: Option<usize>| tile.spatial.iter().position(|own| Some(*own) == at);
+    let place = |at: Option<usize>| tile.cuts.spatial.iter().position(|own| Some(*own) == at);
     let (column, row) = (place(column), place(row));
-    let places = || (0..tile.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
+    let places = || (0..tile.cuts.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
     let (remainders, others): (Vec<usize>, Vec<usize>) =
-        places().partition(|place| is_remainder(tile.spatial[*place]));
+        places().partition(|place| is_remainder(tile.cuts.spatial[*place]));
     let mut others = others.into_iter();
     let named = [(column, Role::Column), (row, Role::Row), (others.next(), Role::Third)];
     let named = named.into_iter().filter_map(|(place, role)| Some((place?, role)));
@@ -153,9 +153,9 @@ fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape
     let roles = roles(tile, stage);
     let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
     for (nth, (place, role)) in roles.iter().enumerate() {
-        let (knob, at) = (tile.cuts[*place], tile.spatial[*place]);
+        let (knob, at) = (tile.cuts.knobs[*place], tile.cuts.spatial[*place]);
         let is_last = nth + 1 == roles.len();
-        let (parts, gives_way) = match tile.reduced.is_empty() {
+        let (parts, gives_way) = match tile.cuts.reduced.is_empty() {
             true => shape.pointwise(*role, left, is_last),
             false => shape.parts(*role, left, is_last),
         };
@@ -196,7 +196,7 @@ impl Shape {
 
 fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &mut Point) {
     let mut depth = shape.depth;
-    let knobs = tile.reduced.iter().zip(&tile.cuts[tile.spatial.len()..]);
+    let knobs = tile.cuts.reduced.iter().zip(&tile.cuts.knobs[tile.cuts.spatial.len()..]);
     // Windows are taken whole. The longest loop gets the rest of the depth.
     let mut order: Vec<(&usize, &crate::space::KnobId)> = knobs.collect();
     order.sort_by_key(|(at, _)| Some(**at) == tile.shared_out);
@@ -274,8 +274,8 @@ fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
         Stride::Elements(distance) if distance > 0 && !stage.loops[*at].remainders => Some((distance, *at)),
         _ => None,
     };
-    let nearest = tile.spatial.iter().filter_map(distance).min();
-    nearest.map(|(_, at)| at).or(tile.spatial.last().copied())
+    let nearest = tile.cuts.spatial.iter().filter_map(distance).min();
+    nearest.map(|(_, at)| at).or(tile.cuts.spatial.last().copied())
 }
 
 /// The number of operands that move with the column but not with this loop, so that the rows of a
@@ -294,7 +294,7 @@ fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut P
         let operand = &way.operand;
         let walks = column.is_some_and(|at| operand.strides[at] == Stride::Elements(1));
         let wanted = match () {
-            () if tile.reduced.is_empty() || way.gathered => vec![Choice::InPlace],
+            () if tile.cuts.reduced.is_empty() || way.gathered => vec![Choice::InPlace],
             () if walks && way.groups(tile, stage, point).is_some() => {
                 vec![Choice::Groups, Choice::Shared(Layout::Plain, Pad::No)]
             }

@@ -50,7 +50,7 @@ pub(super) fn check(
         check_busy(tile, stage, gpu, point)?;
     }
     let words = (stage.dtype.compute_type().bytes() as i64 + 3) / 4;
-    let (results, is_reduction) = (tile.results(point), !tile.reduced.is_empty());
+    let (results, is_reduction) = (tile.results(point), !tile.cuts.reduced.is_empty());
     // All threads of a block hold their registers at the same time, and some registers are for
     // operands and addresses.
     let of_thread =
@@ -74,7 +74,7 @@ pub(super) fn check(
 fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
     let (threads, blocks) = (tile.threads(point), tile.blocks(point));
     let warp = gpu.warp.max(1) as i64;
-    let possible: i64 = tile.spatial.iter().map(|at| stage.loops[*at].trips).product();
+    let possible: i64 = tile.cuts.spatial.iter().map(|at| stage.loops[*at].trips).product();
     let lanes = (threads + warp - 1) / warp * warp;
     if possible >= warp && (lanes - threads) * IDLE_LANES > lanes {
         return Err(Rejection::BlockThreads);

@@ -244,15 +244,8 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn packed(&mut self, layout: Vec<LayoutDim>) -> String {
         let name = self.names.buffer(&self.stage.name, &format!("{}p", self.operand.tensor));
-        self.steps.push(Step::Promote {
-            tensor: self.operand.tensor.clone(),
-            at: Place::Root,
-            name: name.clone(),
-            scope: PromoteScope::Packed,
-            gathered: false,
-            layout,
-            pad: 0,
-        });
+        let tensor = &self.operand.tensor;
+        self.steps.push(Step::promote(tensor, Place::Root, &name, PromoteScope::Packed, layout));
         name
     }
 

@@ -26,20 +26,15 @@ use tilewright_target::Gpu;
 use super::Way;
 use super::warp::Warp;
 use crate::knob::{Divisors, Knob, Point};
+use crate::space::cuts::{Cuts, LONG, choices, near};
 use crate::space::names::Names;
 use crate::space::stage::{Stage, StageLoop};
 use crate::space::{Builder, KnobId};
 
-/// How much more than the extent may be computed, in percent, if the factors do not divide it. The
-/// limit is high for short loops, which have few divisors, and low for long ones.
-const WASTE_SHORT: u32 = 15;
-const WASTE_LONG: u32 = 5;
-const SHORT: i64 = 64;
 /// The largest trip count of a reduced loop that counts as a window. Windows have few divisors and
 /// are best taken whole.
 const WINDOW: i64 = 16;
-/// A loop is cut exactly if it has at least `ENOUGH` divisors up to `MOST_DIVISORS`.
-const MOST_DIVISORS: i64 = 64;
+/// A loop is cut exactly if it has at least this many divisors to choose from.
 const ENOUGH: usize = 6;
 /// The choices for the largest number of reduction steps that are unrolled.
 const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
@@ -52,20 +47,13 @@ const RESULTS: [&str; 2] = ["by part", "by loop"];
 const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 /// The numbers of results that a thread can store at once.
 const WIDE: [i64; 2] = [2, 4];
-/// The least compute capability, times 10, with asynchronous copies to shared memory.
-const COPIES_AHEAD: u32 = 80;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
-    /// The indices in the statement of the result loops and the reduced loops that run more than
-    /// once.
-    pub(super) spatial: Vec<usize>,
-    pub(super) reduced: Vec<usize>,
+    pub(super) cuts: Cuts,
     /// The reduced loop, if any, that several blocks can share.
     pub(super) shared_out: Option<usize>,
-    /// The knobs that split each loop, in the order of `spatial` and then `reduced`.
-    pub(super) cuts: Vec<KnobId>,
     order_blocks: KnobId,
     pub(super) order_threads: KnobId,
     pub(super) warp: Warp,
@@ -109,54 +97,42 @@ pub(super) struct Kernel {
 impl Tile {
     /// Adds the knobs of a statement.
     pub fn new(stage: &Stage, gpu: &Gpu, builder: &mut Builder) -> Tile {
-        let (spatial, reduced) = (stage.busy(false), stage.busy(true));
         let name = |what: &str| format!("{}.{what}", stage.name);
-        let longest = reduced.iter().copied().max_by_key(|at| stage.loops[*at].trips);
-        let shared_out = longest.filter(|at| stage.loops[*at].trips >= SHORT);
+        let longest = stage.busy(true).into_iter().max_by_key(|at| stage.loops[*at].trips);
+        let shared_out = longest.filter(|at| stage.loops[*at].trips >= LONG);
         let parts = |at: usize| match (stage.loops[at].reduced, Some(at) == shared_out) {
             (false, _) => 4,
             (true, true) => 3,
             (true, false) => 2,
         };
-        let cuts = spatial.iter().chain(&reduced).map(|at| (parts(*at), &stage.loops[*at]));
-        let cuts = cuts
-            .map(|(parts, own)| {
-                builder.add(Knob::factorisation(name(&own.name), own.trips, parts, divisors(own)))
-            })
-            .collect();
-        let orders = if reduced.is_empty() { 1 } else { RESULTS.len() };
-        let shares_operands = spatial.len() > 1 && !reduced.is_empty();
-        let most_stages = if gpu.architecture >= COPIES_AHEAD { STAGES.len() } else { 1 };
+        let cuts = Cuts::new(stage, builder, |at| (parts(at), divisors(&stage.loops[at])));
+        let (spatial, reduces) = (cuts.spatial.len(), !cuts.reduced.is_empty());
+        let orders = if reduces { RESULTS.len() } else { 1 };
+        let shares_operands = spatial > 1 && reduces;
+        let most_stages = if gpu.has_asynchronous_copies() { STAGES.len() } else { 1 };
         Tile {
             cuts,
-            order_blocks: builder.add(Knob::permutation(name("blocks"), spatial.len())),
-            order_threads: builder.add(Knob::permutation(name("threads"), spatial.len())),
+            order_blocks: builder.add(Knob::permutation(name("blocks"), spatial)),
+            order_threads: builder.add(Knob::permutation(name("threads"), spatial)),
             warp: Warp::new(name("lanes"), gpu, shares_operands, builder),
             unrolled: builder.add(Knob::ordinal(name("unroll"), UNROLLED)),
             stages: builder.add(Knob::ordinal(name("stages"), STAGES.into_iter().take(most_stages))),
             results: builder.add(Knob::categorical(name("results"), RESULTS.iter().take(orders).copied())),
             ways: Way::all(stage, builder),
             shared_out,
-            spatial,
-            reduced,
         }
     }
 
     /// The range of the knobs that the limits of a tile depend on.
     pub fn own_knobs(&self) -> std::ops::Range<usize> {
-        let first = self.cuts.first().unwrap_or(&self.order_blocks).0;
+        let first = self.cuts.knobs.first().unwrap_or(&self.order_blocks).0;
         let last = self.ways.last().map_or(self.results, |way| way.knob);
         first..last.0 + 1
     }
 
-    fn factors<'p>(&self, point: &'p Point, at: usize) -> &'p [i64] {
-        let knob = self.spatial.iter().chain(&self.reduced).position(|own| *own == at);
-        knob.map_or(&[], |knob| point.factors(self.cuts[knob].0))
-    }
-
     /// The parts of a result loop.
     pub fn parts(&self, point: &Point, at: usize) -> Parts {
-        match self.factors(point, at) {
+        match self.cuts.factors(point, at) {
             [block, apart, thread, inner] => {
                 Parts { block: *block, apart: *apart, thread: *thread, inner: *inner }
             }
@@ -166,7 +142,7 @@ impl Tile {
 
     /// The parts of a reduced loop.
     pub fn steps_of(&self, point: &Point, at: usize) -> Steps {
-        match self.factors(point, at) {
+        match self.cuts.factors(point, at) {
             [share, outer, inner] => Steps { share: *share, outer: *outer, inner: *inner },
             [outer, inner] => Steps { share: 1, outer: *outer, inner: *inner },
             _ => Steps { share: 1, outer: 1, inner: 1 },
@@ -175,22 +151,22 @@ impl Tile {
 
     /// The number of threads of a block.
     pub fn threads(&self, point: &Point) -> i64 {
-        self.spatial.iter().map(|at| self.parts(point, *at).thread).product()
+        self.cuts.spatial.iter().map(|at| self.parts(point, *at).thread).product()
     }
 
     /// The number of blocks that share one reduction.
     pub fn shares(&self, point: &Point) -> i64 {
-        self.reduced.iter().map(|at| self.steps_of(point, *at).share).product()
+        self.cuts.reduced.iter().map(|at| self.steps_of(point, *at).share).product()
     }
 
     /// The number of blocks.
     pub fn blocks(&self, point: &Point) -> i64 {
-        self.spatial.iter().map(|at| self.parts(point, *at).block).product::<i64>() * self.shares(point)
+        self.cuts.spatial.iter().map(|at| self.parts(point, *at).block).product::<i64>() * self.shares(point)
     }
 
     /// The number of results of a thread.
     pub fn results(&self, point: &Point) -> i64 {
-        let own = self.spatial.iter().map(|at| self.parts(point, *at));
+        let own = self.cuts.spatial.iter().map(|at| self.parts(point, *at));
         own.map(|parts| parts.apart * parts.inner).product()
     }
 
@@ -242,13 +218,11 @@ impl Tile {
 
 /// Returns how a loop may be cut.
 fn divisors(own: &StageLoop) -> Divisors {
-    let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
-    match own.trips {
+    match (own.trips, choices(own)) {
         // The remainder of a reduction would need code of its own, as long as the main code.
-        trips if own.reduced && (count >= 3 || trips <= WINDOW) => Divisors::Exact,
-        trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
-        _ if count >= ENOUGH => Divisors::Exact,
-        _ => Divisors::Near { most_waste_percent: WASTE_LONG },
+        (trips, count) if own.reduced && (count >= 3 || trips <= WINDOW) => Divisors::Exact,
+        (LONG.., ENOUGH..) => Divisors::Exact,
+        _ => near(own),
     }
 }
 
@@ -290,7 +264,7 @@ impl Cutter<'_> {
         let target = self.own.at(self.stage.loops[at].name.clone());
         let inner = vec![(rest, parts.outer * parts.inner)];
         self.steps.push(Step::Split { target, outer: share.clone(), inner });
-        let spatial = self.tile.spatial.iter().map(|at| self.own.at(self.stage.loops[*at].name.clone()));
+        let spatial = self.tile.cuts.spatial.iter().map(|at| self.own.at(self.stage.loops[*at].name.clone()));
         let order: Vec<LoopName> = std::iter::once(self.own.at(share.clone())).chain(spatial).collect();
         self.steps.push(Step::Reorder { loops: order });
         let name = self.names.buffer(&self.stage.name, "parts");
@@ -300,7 +274,7 @@ impl Cutter<'_> {
 
     fn cut(mut self) -> Kernel {
         let mut levels = Levels::default();
-        for at in self.tile.reduced.clone() {
+        for at in self.tile.cuts.reduced.clone() {
             self.cut_reduced(at, &mut levels);
         }
         self.cut_spatial(&mut levels);
@@ -312,7 +286,8 @@ impl Cutter<'_> {
             self.steps.push(Step::Reorder { loops: order });
         }
         let several =
-            self.tile.spatial.iter().filter(|at| self.tile.parts(self.point, **at).block > 1).count() > 1;
+            self.tile.cuts.spatial.iter().filter(|at| self.tile.parts(self.point, **at).block > 1).count()
+                > 1;
         let blocks = match self.hosts && several && blocks.len() <= AXES.len() {
             true => blocks,
             false => vec![self.fused(&blocks, "block")],
@@ -328,7 +303,7 @@ impl Cutter<'_> {
         let unrolled = written_out.into_iter().chain(results);
         self.steps.extend(unrolled.filter(|own| Some(own) != side.as_ref()).map(Step::Unroll));
         self.steps.extend(side.map(Step::Vectorize));
-        if !self.tile.reduced.is_empty() {
+        if !self.tile.cuts.reduced.is_empty() {
             self.gather(&block);
         }
         Kernel {
@@ -367,7 +342,7 @@ impl Cutter<'_> {
         let (tile, point) = (self.tile, self.point);
         let lanes = tile.warp.lanes(tile, point);
         let lanes_of = |place: usize, threads: i64| lanes.as_ref().map_or(threads, |lanes| lanes[place]);
-        for (place, at) in tile.spatial.iter().enumerate() {
+        for (place, at) in tile.cuts.spatial.iter().enumerate() {
             let Parts { apart, thread, inner, .. } = tile.parts(point, *at);
             let lanes = lanes_of(place, thread);
             // The loop over threads stays even where it has one iteration.
@@ -381,20 +356,20 @@ impl Cutter<'_> {
             let target = self.own.at(self.stage.loops[*at].name.clone());
             self.steps.push(Step::Split { target, outer: self.name_of(*at, "b"), inner });
         }
-        let part = |place: &usize, part: &str| self.own.at(self.name_of(tile.spatial[*place], part));
+        let part = |place: &usize, part: &str| self.own.at(self.name_of(tile.cuts.spatial[*place], part));
         levels.blocks.extend(point.order(tile.order_blocks.0).iter().map(|place| part(place, "b")));
         let order = point.order(tile.order_threads.0);
         let has_warps = |place: &&usize| {
-            let threads = tile.parts(point, tile.spatial[**place]).thread;
+            let threads = tile.parts(point, tile.cuts.spatial[**place]).thread;
             lanes_of(**place, threads) < threads
         };
         levels.threads.extend(order.iter().filter(has_warps).map(|place| part(place, "v")));
         levels.threads.extend(order.iter().map(|place| part(place, "t")));
         // Adjacent results come last.
-        let mut places: Vec<usize> = (0..tile.spatial.len()).collect();
-        places.sort_by_key(|place| self.stage.result[tile.spatial[*place]] == Stride::Elements(1));
+        let mut places: Vec<usize> = (0..tile.cuts.spatial.len()).collect();
+        places.sort_by_key(|place| self.stage.result[tile.cuts.spatial[*place]] == Stride::Elements(1));
         let results = |place: &usize| {
-            let parts = tile.parts(point, tile.spatial[*place]);
+            let parts = tile.parts(point, tile.cuts.spatial[*place]);
             [(parts.apart > 1).then(|| part(place, "w")), (parts.inner > 1).then(|| part(place, "i"))]
         };
         let by_loop: Vec<[Option<LoopName>; 2]> = places.iter().map(results).collect();
@@ -409,7 +384,7 @@ impl Cutter<'_> {
     fn side_by_side(&self, results: &[LoopName]) -> Option<LoopName> {
         let last = results.last()?;
         let mut of_last =
-            self.tile.spatial.iter().rev().filter(|at| self.own.at(self.name_of(**at, "i")) == *last);
+            self.tile.cuts.spatial.iter().rev().filter(|at| self.own.at(self.name_of(**at, "i")) == *last);
         let at = *of_last.next()?;
         let wide = WIDE.contains(&self.tile.parts(self.point, at).inner);
         (wide && self.stage.result[at] == Stride::Elements(1)).then(|| last.clone())
@@ -439,14 +414,7 @@ impl Cutter<'_> {
 
     /// Promotes the results to registers while the reduction runs.
     fn gather(&mut self, block: &LoopName) {
-        self.steps.push(Step::Promote {
-            tensor: self.own.tensor.clone(),
-            at: Place::Loop(block.clone()),
-            name: self.names.buffer(&self.stage.name, "tile"),
-            scope: PromoteScope::Registers,
-            gathered: false,
-            layout: Vec::new(),
-            pad: 0,
-        });
+        let (at, name) = (Place::Loop(block.clone()), self.names.buffer(&self.stage.name, "tile"));
+        self.steps.push(Step::promote(&self.own.tensor, at, name, PromoteScope::Registers, Vec::new()));
     }
 }

@@ -63,8 +63,8 @@ impl Warp {
         if along == size {
             return None;
         }
-        let mut own = Rectangle { lanes: vec![1; tile.spatial.len()], left: size, differs: false };
-        let threads = |place: usize| tile.parts(point, tile.spatial[place]).thread;
+        let mut own = Rectangle { lanes: vec![1; tile.cuts.spatial.len()], left: size, differs: false };
+        let threads = |place: usize| tile.parts(point, tile.cuts.spatial[place]).thread;
         let several = point.order(tile.order_threads.0).iter().rev().filter(|place| threads(**place) > 1);
         for (nth, place) in several.enumerate() {
             let threads = threads(*place);

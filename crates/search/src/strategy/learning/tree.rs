@@ -154,7 +154,8 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// The decrease of the loss by a split into rows with these sums, without a split's cost.
+/// Twice the decrease of the loss when both children have their best values, or 0 if a child is too
+/// small.
 fn gain(low: Slope, high: Slope) -> f64 {
     match low.second >= LEAST_SECOND && high.second >= LEAST_SECOND {
         true => decrease(low) + decrease(high),

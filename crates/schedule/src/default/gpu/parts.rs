@@ -11,7 +11,7 @@
 
 use tilewright_target::Gpu;
 
-use super::{Planner, one_word};
+use crate::default::{Planner, one_word};
 use crate::draft::StatementId;
 use crate::step::{LoopName, StatementName, Step};
 

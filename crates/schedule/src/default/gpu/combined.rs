@@ -11,10 +11,10 @@ use tilewright_ir::VarId;
 use tilewright_ir::nest::Axis;
 use tilewright_target::Gpu;
 
-use super::gpu::THREADS;
+use super::THREADS;
 use super::parts::Parts;
-use super::{Planner, one_word};
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, StatementName, Step, Unit};
 

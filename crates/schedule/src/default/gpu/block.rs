@@ -6,13 +6,13 @@
 //! reduction keeps its total in a register and has several loads in flight at a time. Constants
 //! that neighbouring threads would read from different rows are transposed once, before any call.
 
-use tilewright_ir::nest::{Axis, LoopKind, Scope};
-use tilewright_ir::{Access, Role, TensorId, VarId};
+use tilewright_ir::nest::{Axis, LoopKind};
+use tilewright_ir::{Access, VarId};
 use tilewright_target::Gpu;
 
-use super::gpu::THREADS;
-use super::{Planner, one_word};
+use super::THREADS;
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 
@@ -144,10 +144,8 @@ impl Planner<'_, Gpu> {
             if let Some(layout) = self.turned(statement, &read, along) {
                 let tensor = self.draft.buffers[read.tensor.index()].buffer.name.clone();
                 let name = self.new_name(&format!("{}_turned", one_word(&tensor)));
-                let (at, scope, gathered, pad) = (Place::Root, PromoteScope::Packed, false, 0);
-                self.guarded(|planner| {
-                    planner.take(Step::Promote { tensor, at, name, scope, gathered, layout, pad })
-                });
+                let step = Step::promote(tensor, Place::Root, name, PromoteScope::Packed, layout);
+                self.guarded(|planner| planner.take(step));
             }
         }
     }
@@ -155,7 +153,8 @@ impl Planner<'_, Gpu> {
     /// The dimensions of a constant with the one that the loop walks last. None if the constant is
     /// already contiguous along the loop, or if another statement uses it too.
     fn turned(&self, statement: StatementId, read: &Access, along: VarId) -> Option<Vec<LayoutDim>> {
-        if !self.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1)) {
+        if !self.draft.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1))
+        {
             return None;
         }
         let readers = self.draft.readers(Parent::Body, read.tensor);
@@ -165,12 +164,5 @@ impl Planner<'_, Gpu> {
         let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
         let alone = readers.iter().all(|(reader, _)| *reader == statement);
         alone.then(|| others.chain([walked]).map(whole).collect())
-    }
-
-    fn is_constant(&self, tensor: TensorId) -> bool {
-        match self.draft.buffers[tensor.index()].buffer.scope {
-            Scope::Argument(id) => self.draft.program.tensor(id).role == Role::Input { constant: true },
-            _ => false,
-        }
     }
 }

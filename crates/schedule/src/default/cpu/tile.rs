@@ -3,10 +3,11 @@
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, VarId};
+use tilewright_target::Cpu;
 
-use super::Planner;
 use super::pack::PACKING_PAYS;
 use crate::analysis::Stride;
+use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations;
 use crate::step::{LoopName, Step};
@@ -20,7 +21,7 @@ const MOST_WRITTEN_OUT: i64 = 48;
 /// neighbours, and takes long to compile.
 const MOST_OPERATIONS: u64 = 2000;
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Arranges the loops of a statement. Always succeeds, if only by leaving them as they are.
     pub(super) fn tile_statement(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
@@ -159,7 +160,9 @@ impl Planner<'_> {
         let constant_rows: Vec<Access> = match rows {
             Some((row, _)) => along_rows
                 .clone()
-                .filter(|read| self.is_constant(read) && self.stride(read, row) != Stride::Elements(0))
+                .filter(|read| {
+                    self.draft.is_constant(read.tensor) && self.stride(read, row) != Stride::Elements(0)
+                })
                 .cloned()
                 .collect(),
             None => Vec::new(),

@@ -9,7 +9,7 @@
 use tilewright_ir::{Access, Atom, IndexExpr, VarId};
 use tilewright_target::Gpu;
 
-use super::Planner;
+use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::Step;
 

@@ -1,18 +1,24 @@
 //! The schedule for a GPU without search: every statement becomes a kernel.
 //!
-//! A reduction whose operands are used often gets tiles ([`mod@super::outer_product`]). In other
-//! reductions with few results, threads share each result ([`mod@super::combined`]). Statements
-//! inside the block of another statement are distributed over its threads ([`mod@super::block`]).
+//! A reduction whose operands are used often gets tiles ([`mod@outer_product`]). In other
+//! reductions with few results, threads share each result ([`mod@combined`]). Statements
+//! inside the block of another statement are distributed over its threads ([`mod@block`]).
 //! Results without a reduction are distributed over threads that have several adjacent results each
-//! ([`mod@super::lanes`]). All other statements are distributed evenly over threads, with
+//! ([`mod@lanes`]). All other statements are distributed evenly over threads, with
 //! neighbouring threads at neighbours in memory.
+
+mod block;
+mod combined;
+mod lanes;
+mod outer_product;
+mod parts;
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
 use tilewright_target::Gpu;
 
-use super::{Planner, one_word};
-use crate::draft::{Draft, LoopRole, StatementId};
+use crate::default::{Plan, Planner, one_word};
+use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 /// The number of threads in a block.
@@ -22,25 +28,25 @@ const ROWS: [i64; 2] = [8, 4];
 /// The shortest reduction for which it pays that several results share their operands.
 pub(super) const WORTH_TILES: f64 = 8.0;
 
-/// Plans a draft to which no step has been applied.
-pub(super) fn schedule(draft: Draft<'_>, gpu: &Gpu) -> Schedule {
-    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None, machine: gpu };
-    planner.inline_stages();
-    finish(planner, &[])
-}
+impl Plan for Planner<'_, Gpu> {
+    fn schedule(mut self: Box<Self>) -> Schedule {
+        self.inline_stages();
+        let own = self.draft.statements.len();
+        self.complete(&[], own)
+    }
 
-/// Distributes all statements except those in `done`, and the copies that they need, over blocks
-/// and threads.
-pub(super) fn finish(mut planner: Planner<'_, Gpu>, done: &[StatementName]) -> Schedule {
-    for statement in planner.draft.statements_in(&planner.draft.body) {
-        if !done.contains(&planner.name_of(statement)) {
-            planner.spread_statement(statement);
+    /// Distributes the statements, and the copies that they need, over blocks and threads.
+    fn complete(mut self: Box<Self>, done: &[StatementName], _: usize) -> Schedule {
+        for statement in self.draft.statements_in(&self.draft.body) {
+            if !done.contains(&self.name_of(statement)) {
+                self.spread_statement(statement);
+            }
         }
+        for statement in self.draft.statements_in(&self.draft.setup) {
+            self.guarded(|planner| planner.spread_evenly(statement));
+        }
+        self.schedule
     }
-    for statement in planner.draft.statements_in(&planner.draft.setup) {
-        planner.guarded(|planner| planner.spread_evenly(statement));
-    }
-    planner.schedule
 }
 
 impl Planner<'_, Gpu> {
@@ -129,15 +135,8 @@ impl Planner<'_, Gpu> {
     /// Keeps the results of a statement in registers.
     pub(super) fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
         let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
-        self.take(Step::Promote {
-            tensor: own.tensor.clone(),
-            at: Place::Loop(at),
-            name,
-            scope: PromoteScope::Registers,
-            gathered: false,
-            layout: Vec::new(),
-            pad: 0,
-        })
+        let at = Place::Loop(at);
+        self.take(Step::promote(&own.tensor, at, name, PromoteScope::Registers, Vec::new()))
     }
 
     pub(super) fn bind(&mut self, target: LoopName, to: Unit) -> bool {

@@ -1,48 +1,21 @@
-//! Decides where each stage is computed: inlined into its consumers, at a loop of its last
-//! consumer, or on its own.
+//! Computes producers at a loop of their last consumer, where that repeats little or nothing.
 
 use std::collections::BTreeSet;
 
 use tilewright_ir::{TensorId, VarId};
+use tilewright_target::Cpu;
 
-use super::Planner;
-use crate::analysis::operations;
+use crate::default::Planner;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::Step;
 
-/// The largest cost, in operations, of an expression that is repeated rather than stored.
-const TRIVIAL: usize = 3;
 /// The most times, on average, that a point may be computed so that a producer is near its
 /// consumer.
 const MOST_REPEATED: f64 = 1.25;
 /// The number of rows in a strip of an image.
 const STRIP: i64 = 32;
 
-impl<M> Planner<'_, M> {
-    /// Inlines pointwise stages that are cheap to repeat.
-    pub(super) fn inline_stages(&mut self) {
-        for at in 0..self.draft.program.tensors.len() {
-            let tensor = TensorId(at as u32);
-            if self.is_cheap_to_repeat(tensor) {
-                let tensor = self.draft.program.tensor(tensor).name.clone();
-                self.guarded(|planner| planner.take(Step::Inline { tensor }));
-            }
-        }
-    }
-
-    /// Returns true when a pointwise stage costs less inside its consumers than in memory.
-    fn is_cheap_to_repeat(&self, tensor: TensorId) -> bool {
-        let producers = self.draft.writers(Parent::Body, tensor);
-        let [producer] = producers.as_slice() else { return false };
-        let reads = self.draft.readers(Parent::Body, tensor);
-        let own = self.points(*producer);
-        let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
-        let cost = operations(&self.draft.statement(*producer).value);
-        cost <= TRIVIAL || (reads.len() == 1 && used <= own)
-    }
-}
-
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Inlines cheap stages, then moves producers into the loops of their consumers.
     pub(super) fn place_stages(&mut self) {
         self.inline_stages();

@@ -10,8 +10,8 @@ use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Atom, VarId};
 use tilewright_target::Gpu;
 
-use super::gpu::WORTH_TILES;
-use super::{Planner, one_word};
+use super::WORTH_TILES;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
@@ -243,15 +243,8 @@ impl Planner<'_, Gpu> {
             let tensor = self.draft.buffers[tensor.index()].buffer.name.clone();
             let name = self.new_name(&format!("{}_shared", one_word(&tensor)));
             self.guarded(|planner| {
-                let promote = Step::Promote {
-                    tensor,
-                    at: Place::Loop(at.clone()),
-                    name: name.clone(),
-                    scope: PromoteScope::Shared,
-                    gathered: false,
-                    layout: Vec::new(),
-                    pad: 0,
-                };
+                let place = Place::Loop(at.clone());
+                let promote = Step::promote(tensor, place, &name, PromoteScope::Shared, Vec::new());
                 let copied = planner.take(promote) && planner.fits_shared_memory(at);
                 let copy = planner.draft.find_statement(&StatementName::first(name));
                 copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))

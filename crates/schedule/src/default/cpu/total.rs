@@ -1,13 +1,14 @@
 //! Vectorises reductions that are contiguous in memory, and keeps results in registers.
 
 use tilewright_ir::VarId;
+use tilewright_target::Cpu;
 
-use super::{Planner, one_word};
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
     /// totals are added up at the end.
     pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {
@@ -28,11 +29,7 @@ impl Planner<'_> {
         let width = if several { 4 * lanes } else { lanes };
         let old = self.loop_name(along);
         let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
-        let partial = format!(
-            "{}_lanes{}",
-            one_word(&name.tensor),
-            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
-        );
+        let partial = buffer_of(&name, "lanes");
         let inside: Vec<LoopName> =
             reduced.iter().map(|var| self.loop_name(*var)).filter(|other| *other != old).collect();
         let split =
@@ -81,22 +78,16 @@ impl Planner<'_> {
     /// Keeps the results of one iteration of the loop in registers.
     pub(super) fn gather_result(&mut self, name: &StatementName, at: Option<&LoopName>) -> bool {
         let Some(at) = at else { return true };
-        let tensor = name.tensor.clone();
-        let buffer = format!(
-            "{}_tile{}",
-            one_word(&tensor),
-            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
-        );
-        let step = Step::Promote {
-            tensor,
-            at: Place::Loop(at.clone()),
-            name: buffer,
-            scope: PromoteScope::Registers,
-            gathered: false,
-            layout: Vec::new(),
-            pad: 0,
-        };
+        let (at, buffer) = (Place::Loop(at.clone()), buffer_of(name, "tile"));
+        let step = Step::promote(&name.tensor, at, buffer, PromoteScope::Registers, Vec::new());
         self.guarded(|planner| planner.take(step));
         true
     }
+}
+
+/// The name of a buffer of a statement: `O_tile`, or `O_tile2` for the second statement that writes
+/// `O`.
+fn buffer_of(name: &StatementName, what: &str) -> String {
+    let ordinal = if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() };
+    format!("{}_{what}{ordinal}", one_word(&name.tensor))
 }

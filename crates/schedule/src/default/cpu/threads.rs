@@ -2,15 +2,16 @@
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
+use tilewright_target::Cpu;
 
-use super::Planner;
+use crate::default::Planner;
 use crate::draft::LoopRole;
 use crate::step::{StatementName, Step};
 
 /// The fewest points for which threads are worth their cost.
 const PARALLEL_POINTS: f64 = 30_000.0;
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Runs the outermost loop with enough iterations in parallel.
     pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
         let Ok(statement) = self.draft.find_statement(name) else { return true };

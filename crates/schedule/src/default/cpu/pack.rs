@@ -1,17 +1,17 @@
 //! Packs operands: copies them to contiguous memory before they are used.
 
-use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, Role, VarId};
+use tilewright_ir::{Access, VarId};
+use tilewright_target::Cpu;
 
-use super::{Planner, one_word};
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
 
 /// The number of uses of an element for which packing it pays.
 pub(super) const PACKING_PAYS: i64 = 16;
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Returns true when a read is repeated over some loop of the result other than the vector
     /// loop, so that a packed copy would be used often.
     pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {
@@ -48,12 +48,6 @@ impl Planner<'_> {
             .collect()
     }
 
-    pub(super) fn is_constant(&self, read: &Access) -> bool {
-        let buffer = &self.draft.buffers[read.tensor.index()].buffer;
-        let constant = Role::Input { constant: true };
-        matches!(buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role == constant)
-    }
-
     pub(super) fn elements(&self, read: &Access) -> i64 {
         self.draft.buffers[read.tensor.index()].buffer.elements()
     }
@@ -70,7 +64,7 @@ impl Planner<'_> {
     ) -> bool {
         let buffer = self.draft.buffers[read.tensor.index()].buffer.clone();
         let Some((along, tiled)) = self.dimension_along(name, read, lane) else { return false };
-        let place = if self.is_constant(read) { None } else { at };
+        let place = if self.draft.is_constant(read.tensor) { None } else { at };
         let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
         let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
         let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();
@@ -84,15 +78,8 @@ impl Planner<'_> {
         }
         let staged = StatementName::first(format!("{}_packed", one_word(&buffer.name)));
         let last = staged.at(format!("l{}", layout.len() - 1));
-        let step = Step::Promote {
-            tensor: buffer.name,
-            at: place.map_or(Place::Root, |at| Place::Loop(at.clone())),
-            name: staged.tensor.clone(),
-            scope: PromoteScope::Packed,
-            gathered: false,
-            layout,
-            pad: 0,
-        };
+        let at = place.map_or(Place::Root, |at| Place::Loop(at.clone()));
+        let step = Step::promote(buffer.name, at, &staged.tensor, PromoteScope::Packed, layout);
         if !self.guarded(|planner| planner.take(step)) {
             return false;
         }

@@ -1,0 +1,55 @@
+//! The schedule for a CPU without search.
+//!
+//! 1. [`mod@placement`] computes producers at the outer loop of their last consumer where that
+//!    repeats little or nothing.
+//! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
+//!    register tile where it reduces. [`mod@total`] handles statements in which only a reduction
+//!    loop is contiguous. [`mod@pack`] copies operands that are used often.
+//! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
+
+mod pack;
+mod placement;
+mod threads;
+mod tile;
+mod total;
+
+use tilewright_target::Cpu;
+
+use crate::default::{Plan, Planner};
+use crate::draft::StatementId;
+use crate::step::{Schedule, StatementName};
+
+impl Plan for Planner<'_, Cpu> {
+    fn schedule(mut self: Box<Self>) -> Schedule {
+        self.place_stages();
+        for statement in self.draft.statements_in(&self.draft.body) {
+            self.guarded(|planner| planner.tile_statement(statement));
+        }
+        if self.can_be_lowered() { self.schedule } else { Schedule::default() }
+    }
+
+    fn complete(mut self: Box<Self>, done: &[StatementName], own: usize) -> Schedule {
+        for statement in self.draft.statements_in(&self.draft.body) {
+            if done.contains(&self.name_of(statement)) {
+                continue;
+            }
+            match statement.0 < own {
+                true => self.guarded(|planner| planner.tile_statement(statement)),
+                false => self.guarded(|planner| planner.finish_copy(statement)),
+            };
+        }
+        self.schedule
+    }
+}
+
+impl Planner<'_, Cpu> {
+    /// Handles a copy that a promotion made: vectors along its last loop, and threads if it is
+    /// outside other parallel loops.
+    fn finish_copy(&mut self, statement: StatementId) -> bool {
+        let name = self.name_of(statement);
+        let Some(last) = self.draft.own_loops(statement).last().copied() else { return true };
+        let last = self.loop_name(last);
+        self.guarded(|planner| planner.vectorize_copy(&last));
+        self.guarded(|planner| planner.run_in_parallel(&name))
+    }
+}

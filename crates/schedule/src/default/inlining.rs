@@ -1,0 +1,35 @@
+//! Inlines stages into their consumers.
+
+use tilewright_ir::TensorId;
+
+use super::Planner;
+use crate::analysis::operations;
+use crate::draft::Parent;
+use crate::step::Step;
+
+/// The largest cost, in operations, of an expression that is repeated rather than stored.
+const TRIVIAL: usize = 3;
+
+impl<M> Planner<'_, M> {
+    /// Inlines pointwise stages that are cheap to repeat.
+    pub(super) fn inline_stages(&mut self) {
+        for at in 0..self.draft.program.tensors.len() {
+            let tensor = TensorId(at as u32);
+            if self.is_cheap_to_repeat(tensor) {
+                let tensor = self.draft.program.tensor(tensor).name.clone();
+                self.guarded(|planner| planner.take(Step::Inline { tensor }));
+            }
+        }
+    }
+
+    /// Returns true when a pointwise stage costs less inside its consumers than in memory.
+    fn is_cheap_to_repeat(&self, tensor: TensorId) -> bool {
+        let producers = self.draft.writers(Parent::Body, tensor);
+        let [producer] = producers.as_slice() else { return false };
+        let reads = self.draft.readers(Parent::Body, tensor);
+        let own = self.points(*producer);
+        let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
+        let cost = operations(&self.draft.statement(*producer).value);
+        cost <= TRIVIAL || (reads.len() == 1 && used <= own)
+    }
+}

@@ -1,0 +1,50 @@
+//! What the search uses for each kind of target: its space, its cost model and its default
+//! strategy. No other file of this crate matches on [`Target`].
+
+use std::sync::Arc;
+
+use tilewright_ir::Program;
+use tilewright_target::Target;
+
+use crate::cost::{self, CostModel};
+use crate::knob::Knobs;
+use crate::space::{self, Plan};
+use crate::strategy::{Entry, gbfs, guided};
+
+/// The knobs of a program on a target, and their meaning.
+pub(crate) fn plan<'a>(program: &'a Program, target: Target<'a>) -> (Knobs, Arc<dyn Plan + 'a>) {
+    match target {
+        Target::Cpu(cpu) => {
+            let (knobs, plan) = space::cpu::Plan::new(program, cpu);
+            (knobs, Arc::new(plan))
+        }
+        Target::Gpu(gpu) => {
+            let (knobs, plan) = space::gpu::Plan::new(program, gpu);
+            (knobs, Arc::new(plan))
+        }
+    }
+}
+
+/// The limits by which the space of a target rejects points, for people.
+pub fn limits(target: Target<'_>) -> &'static str {
+    match target {
+        Target::Cpu(_) => "vectors, registers, code size and cores",
+        Target::Gpu(_) => "warps, registers, shared memory, code size and multiprocessors",
+    }
+}
+
+/// The cost model of a target.
+pub fn cost_model<'a>(target: Target<'a>) -> Arc<dyn CostModel + 'a> {
+    match target {
+        Target::Cpu(cpu) => Arc::new(cost::cpu::Model::typical(cpu)),
+        Target::Gpu(gpu) => Arc::new(cost::gpu::Model(gpu)),
+    }
+}
+
+/// The default strategy for a target. docs/strategies.md has the measurements behind the choice.
+pub fn usual_strategy(target: Target<'_>) -> Entry {
+    match target {
+        Target::Cpu(_) => gbfs::ENTRY,
+        Target::Gpu(_) => guided::ENTRY,
+    }
+}
