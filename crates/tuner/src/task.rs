@@ -24,8 +24,8 @@ pub struct Task {
     pub inputs: Vec<(String, PathBuf)>,
 }
 
-/// A task in the form that files keep. A file may come from anywhere, so it holds source text, which
-/// the checker accepts or refuses, and no data.
+/// A task in the form that files keep. A file may come from anywhere, so it holds source text,
+/// which the checker accepts or refuses, and no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedTask {
     /// The source text.
@@ -172,8 +172,8 @@ impl Task {
         known.collect()
     }
 
-    /// The same task at other sizes, without its inputs. The checker sees the program again, because
-    /// its proofs hold for the program's own sizes only.
+    /// The same task at other sizes, without its inputs. The checker sees the program again,
+    /// because its proofs hold for the program's own sizes only.
     pub(crate) fn at_sizes(&self, sizes: &[(String, i64)]) -> Result<Task, TaskError> {
         let recorded = RecordedTask {
             source: print::source(&self.program),

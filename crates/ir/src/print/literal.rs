@@ -18,10 +18,14 @@ pub(super) enum Style {
 /// A literal as text.
 pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tightness) -> String {
     let text = plain(number, dtype);
-    // A minus before a float is an operator, but a conversion applies to the whole number.
-    let is_whole = dtype.is_float() && number.as_f64().fract() == 0.0;
-    if style != Style::Short && is_whole && text.starts_with('-') {
-        return format!("{dtype}({number:.0})", number = number.as_f64());
+    // A minus before a float is an operator, but one before an integer is part of the number. An
+    // integer becomes a float where its surroundings say so.
+    if style != Style::Short && dtype.is_float() && text.starts_with('-') && is_integer(number.as_f64()) {
+        let integer = format!("{:.0}", number.as_f64());
+        return match style {
+            Style::Typed => format!("{dtype}({integer})"),
+            _ => parenthesised(integer, Tightness::Unary, at_least),
+        };
     }
     let suffix = if style == Style::Typed { suffix(dtype) } else { Some("") };
     match suffix {
@@ -33,6 +37,11 @@ pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tigh
         Some(suffix) => format!("{text}{suffix}"),
         _ => format!("{dtype}({text})"),
     }
+}
+
+/// Returns true if the language can write the float as an integer. It has no negative zero.
+fn is_integer(float: f64) -> bool {
+    float.fract() == 0.0 && float != 0.0 && float.abs() < 2f64.powi(63)
 }
 
 /// The digits of a number.
