@@ -244,9 +244,12 @@ impl Context<'_> {
                 (format!("{sign}{}", self.expr(operand, Tightness::Unary)), Tightness::Unary)
             }
             ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => {
-                (self.beside(operands.as_slice()).call(op.symbol(), operands.as_slice()), Tightness::Leaf)
+                (self.beside_indices(operands).call(op.symbol(), operands.as_slice()), Tightness::Leaf)
             }
-            ExprKind::Binary(op, operands) => self.beside(operands.as_slice()).binary(*op, operands),
+            ExprKind::Binary(op, operands) if op.is_comparison() => {
+                self.beside(operands.as_slice()).binary(*op, operands)
+            }
+            ExprKind::Binary(op, operands) => self.beside_indices(operands).binary(*op, operands),
             ExprKind::Select(operands) => {
                 let [condition, then, otherwise] = operands.as_ref();
                 let condition = self.inside().expr(condition, Tightness::Or);
@@ -287,9 +290,23 @@ impl Context<'_> {
         Context { wanted, is_narrow: self.is_narrow && shared == Some(DType::Float32), ..self }
     }
 
+    /// The context of the operands of arithmetic. Arithmetic on indices and on numbers without a
+    /// type would be one index, so beside an index a literal shows its type.
+    fn beside_indices(self, operands: &[Expr; 2]) -> Self {
+        let context = self.beside(operands.as_slice());
+        let is_index = |operand: &Expr| matches!(operand.kind, ExprKind::Index(_));
+        match context.wanted == Some(DType::Int64) && operands.iter().any(is_index) {
+            true => context.without_type(),
+            false => context,
+        }
+    }
+
     /// An index as a value of this type.
     fn index_value(self, inner: &IndexExpr, dtype: DType, at_least: Tightness) -> String {
-        let is_plain = if self.names.is_exact() { self.is_narrow } else { !dtype.is_float() };
+        let is_plain = match self.names.is_exact() {
+            true => self.is_narrow && dtype == DType::Float32,
+            false => !dtype.is_float(),
+        };
         match is_plain {
             true => index_at(inner, self.names, at_least),
             false => format!("{dtype}({})", index(inner, self.names)),
