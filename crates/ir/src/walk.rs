@@ -7,8 +7,8 @@
 //!   statement before those inside it;
 //! - [`rewrite`] replaces statements, those inside first;
 //! - a pass that carries knowledge from a statement to those inside it, such as the ranges of
-//!   loops, recurses itself: it matches the statements that add knowledge, and descends into all others
-//!   through [`Stmt::bodies`].
+//!   loops, recurses itself: it matches the statements that add knowledge, and descends into all
+//!   others through [`Stmt::bodies`].
 //!
 //! The walkers take closures by type and allocate nothing: planning a schedule walks a nest dozens
 //! of times.
