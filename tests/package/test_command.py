@@ -65,11 +65,20 @@ def test_ctrl_c_ends_a_command_at_once(tmp_path):
     """As the binary, the command dies of the signal, unless it searches."""
     (tmp_path / "slow.tw").write_text(MM)
     line = ["run", "slow.tw", "--sizes", "M=3000,K=3000,N=3000", "--target", "interp"]
-    with subprocess.Popen([*COMMAND, *line], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+
+    def heed_ctrl_c():
+        # These tests may run in the background of a shell, which makes them ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen([*COMMAND, *line], cwd=tmp_path, preexec_fn=heed_ctrl_c)
+    try:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=3)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == -signal.SIGINT
+        assert process.wait(timeout=60) == -signal.SIGINT
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_worker_ends_with_its_search():
