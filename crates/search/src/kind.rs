@@ -1,5 +1,5 @@
-//! What the search uses for each kind of target: its space, its cost model and its default
-//! strategy. No other file of this crate matches on [`Target`].
+//! Chooses the space, the cost model and the default strategy for each kind of target. No other
+//! file of this crate matches on [`Target`].
 
 use std::sync::Arc;
 

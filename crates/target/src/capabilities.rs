@@ -1,10 +1,10 @@
-//! What schedules may use on a target: parallel units, memory scopes, registers, vectors, and the
-//! loops that code for the target can have.
+//! The capabilities of a target that schedules may use: parallel units, memory scopes, registers,
+//! vectors, and the loops that code for the target can have.
 //!
 //! A step means the same on every target. Where targets differ, the step asks the capabilities. A
 //! kind of target states its capabilities once, in [`Hardware::capabilities`](crate::Hardware).
 
-/// What schedules may use on a target.
+/// The capabilities of a target that schedules may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The noun for this kind of target in messages, such as `CPU`.

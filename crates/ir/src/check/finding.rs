@@ -1,4 +1,4 @@
-//! What the checks find: which part of a draft is at fault, and at which values.
+//! Findings of the checks: the part of a draft that is at fault, and the values at which it is.
 
 use super::witness::Witness;
 use crate::program::{TensorId, VarId};

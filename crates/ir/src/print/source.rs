@@ -16,7 +16,8 @@ use super::{Names, index, range, statement};
 use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::program::{
-    ForLoop, Node, Program, Role, ScalarId, Statement, SymbolId, SymbolKind, TensorDecl, TensorId, VarId,
+    ForLoop, Node, Program, Range, Role, ScalarId, Statement, SymbolId, SymbolKind, TensorDecl, TensorId,
+    VarId,
 };
 
 /// The program as source text.
@@ -90,9 +91,9 @@ fn whole_statement<'p>(own: &'p Statement, loops: &[VarId], names: &mut SourceNa
     own.indices.iter().for_each(|index| bounded_data(index, &mut bounded));
     bounded_data_of_value(&own.value, &mut bounded);
     for data in bounded {
-        let (from, to) = data.declared.as_ref().map_or_else(Default::default, Clone::clone);
+        let Some((from, to)) = data.declared.clone() else { continue };
         let value = index(&IndexExpr::atom(Atom::Data(data.clone().into())), names);
-        let ends = range(&crate::program::Range { from, to }, names);
+        let ends = range(&Range { from, to }, names);
         let name = names.bind(data);
         clauses.push(format!("{name} = {value}, {name} in {ends}"));
     }
