@@ -4,7 +4,7 @@ use crate::capabilities::Capabilities;
 
 /// A description of hardware.
 pub trait Hardware {
-    /// What schedules may use.
+    /// The capabilities that schedules may use.
     fn capabilities(&self) -> Capabilities;
 
     /// The interface that programs the hardware, by its name on the command line.

@@ -60,8 +60,8 @@ pub enum BuildError {
     /// The program does not mean anything, or not the same for all orders of execution.
     #[error("{text}")]
     Meaning {
-        /// What the checks found. Its positions are those of the statements in the order in which
-        /// they were added.
+        /// The finding of the checks. Its positions are those of the statements in the order in
+        /// which they were added.
         finding: Box<Finding>,
         /// The finding as a sentence.
         text: String,

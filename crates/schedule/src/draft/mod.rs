@@ -58,7 +58,7 @@ pub(crate) struct StatementId(pub usize);
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     pub program: &'a Program,
-    /// What the steps may use on the target.
+    /// The capabilities of the target.
     pub capabilities: Capabilities,
     pub buffers: Table<DraftBuffer>,
     pub loops: Table<Loop>,
