@@ -208,9 +208,9 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::Combine { name, .. }
         | Illegal::Rfactor { name, .. } => vec![name],
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
-        Illegal::RegisterIndex { name, loop_name } | Illegal::VectorBuffer { name, loop_name } => {
-            vec![loop_name, name]
-        }
+        Illegal::RegisterIndex { name, loop_name }
+        | Illegal::RegisterLane { name, loop_name }
+        | Illegal::VectorBuffer { name, loop_name } => vec![loop_name, name],
         Illegal::WideInVector { tensor, reduced, loop_name } => vec![loop_name, reduced, tensor],
         Illegal::Inline { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }

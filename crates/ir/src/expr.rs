@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
-use crate::index::IndexExpr;
+use crate::index::{Atom, IndexExpr};
 use crate::program::{ScalarId, TensorId, VarId};
 
 /// The byte range of the source text that a piece of the program came from.
@@ -225,6 +225,21 @@ pub struct Access {
     pub indices: Vec<IndexExpr>,
     /// Where the access was written.
     pub origin: Origin,
+}
+
+impl Access {
+    /// The subscripts in the first lane of a vector loop over `lane`: a last subscript `e + lane`
+    /// becomes `e`. All other subscripts stay as they are, also those that mention `lane`.
+    pub fn subscripts_of_first_lane(&self, lane: VarId) -> Vec<IndexExpr> {
+        let mut subscripts = self.indices.clone();
+        if let Some(last) = subscripts.last_mut()
+            && let Some((coefficient, rest)) = last.split_on(&Atom::Var(lane))
+            && coefficient.as_constant() == Some(1)
+        {
+            *last = rest;
+        }
+        subscripts
+    }
 }
 
 /// Operators of one operand.

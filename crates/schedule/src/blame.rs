@@ -58,6 +58,7 @@ fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
         Illegal::RegisterTile { name, .. }
         | Illegal::ThreadRegisters { name, .. }
         | Illegal::RegisterIndex { name, .. }
+        | Illegal::RegisterLane { name, .. }
         | Illegal::RegisterData { name } => Some(name.clone()),
         _ => None,
     };

@@ -192,6 +192,17 @@ pub enum Illegal {
         /// The loop.
         loop_name: String,
     },
+    /// A vector loop must run along the last dimension of a buffer in registers.
+    #[error(
+        "`{name}` is in registers, and a subscript mentions the vector loop `{loop_name}`: only the last \
+         subscript may do so, as in `{name}(…, e + {loop_name})`; unroll `{loop_name}` instead"
+    )]
+    RegisterLane {
+        /// The buffer.
+        name: String,
+        /// The vector loop.
+        loop_name: String,
+    },
     /// A buffer in registers is indexed by data. Registers cannot be indexed at run time.
     #[error("`{name}` is in registers, and data chooses among its elements: registers cannot be indexed")]
     RegisterData {

@@ -393,6 +393,60 @@ fn statements_of_one_thread_need_no_barrier() {
     assert!(!loops.contains("barrier"), "{loops}");
 }
 
+/// A schedule that runs a whole ordered loop over `t` in one block, with the threads inside it.
+fn in_one_block(source: &str, statement: &str) -> String {
+    let steps = format!(
+        "split {statement}.t -> to, ti:9\nbind {statement}.to -> block.x\nbind {statement}.i -> thread.x"
+    );
+    print::nest(&agrees(source, &[], &steps))
+}
+
+#[test]
+fn threads_wait_for_an_element_that_another_thread_changed_in_an_earlier_iteration() {
+    let moved = "def f(float(12) a) -> (y) { y(i) = a(i) where i in 0:12
+        for t in 0:4 { y(i + t) = y(i + t) * 2 + 1 where i in 0:8 } }";
+    let loops = in_one_block(moved, "y[2]");
+    assert!(loops.contains("barrier"), "{loops}");
+    let buffers = "def f(float(8) a) -> (w) { w(b, i) = a(i) where b in 0:2, i in 0:8
+        for t in 0:5 { w((t + 1) % 2, i) = w(t % 2, (i + 3) % 8) + 1 where i in 0:8 } }";
+    let loops = in_one_block(buffers, "w[2]");
+    assert!(loops.contains("barrier"), "{loops}");
+}
+
+#[test]
+fn threads_wait_for_each_other_where_their_remainders_differ() {
+    let source = "def f(float(4) a) -> (y, w) { w(i) = a(i) where i in 0:4
+        for t in 0:3 {
+            y(i) = w((i + 1) % 4) + 1 where i in 0:4
+            w(i) = y(i % 4) where i in 0:4
+            y((i + 1) % 4) = w(i % 4) where i in 0:4
+        } }";
+    let steps = "split w[2].t -> to, ti:9\nbind w[2].to -> block.x
+        bind y[1].i -> thread.x\nbind w[2].i -> thread.x\nbind y[2].i -> thread.x";
+    agrees(source, &[], steps);
+}
+
+#[test]
+fn elements_of_one_thread_in_all_iterations_need_no_barrier() {
+    let rows = "def f(float(5, 8) a) -> (y) { y(t, i) = a(t, i) where t in 0:5, i in 0:8
+        for t in 0:4 { y(t + 1, i) = y(t, i) + 1 where i in 0:8 } }";
+    let digits = "def f(float(40) a) -> (y) { y(i) = a(i) where i in 0:40
+        for t in 0:5 { y(8*t + i) = y(8*t + i) * 2 where i in 0:8 } }";
+    for source in [rows, digits] {
+        let loops = in_one_block(source, "y[2]");
+        assert!(!loops.contains("barrier"), "{loops}");
+    }
+}
+
+#[test]
+fn a_vector_loop_runs_along_the_last_dimension_of_registers() {
+    let source = "def f(float(3) a) -> (y) { y(i, j) = a(min(j, 2)) where i in 0:4, j in 0:4 }";
+    let steps = "bind y.i -> thread.x\nvectorize y.j\npromote a at y.i -> own registers";
+    let refusal = refused(source, &[], steps);
+    assert!(matches!(&refusal, Illegal::RegisterLane { loop_name, .. } if loop_name == "j"), "{refusal}");
+    agrees(source, &[], &steps.replace("vectorize", "unroll"));
+}
+
 #[test]
 fn layers_are_one_kernel() {
     let source = "def layers(float(B, N) I, float(O, N) W, float(O) bias, float(P, O) V) -> (X, Y) {

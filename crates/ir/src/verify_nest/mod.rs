@@ -366,17 +366,14 @@ impl<'a> Check<'a> {
     }
 
     fn register_subscripts(&self, access: &Access) -> Verdict {
-        let Some((last, others)) = access.indices.split_last() else { return Ok(()) };
         let vector = self.path.loops().find(|around| around.kind == LoopKind::Vector);
-        let lanes = vector.and_then(|vector| last.split_on(&Atom::Var(vector.var)));
-        let start = match &lanes {
-            Some((coefficient, rest)) if coefficient.as_constant() == Some(1) => rest,
-            _ => last,
+        let subscripts = match vector {
+            Some(vector) => access.subscripts_of_first_lane(vector.var),
+            None => access.indices.clone(),
         };
         let own = self.rooms[access.tensor.index()];
-        let subscripts = || others.iter().chain([start]);
-        let axes: Vec<Option<Axis>> = subscripts().map(|index| self.thread_inside(index, own)).collect();
-        let mut known = subscripts().zip(&axes);
+        let axes: Vec<Option<Axis>> = subscripts.iter().map(|index| self.thread_inside(index, own)).collect();
+        let mut known = subscripts.iter().zip(&axes);
         let written_out = known.all(|(index, axis)| axis.is_some() || self.is_written_out(index));
         hold(written_out, || {
             format!("{} has a subscript that is not known in registers", print::access(access, self.nest))

@@ -1,8 +1,8 @@
 //! Operands in a thread's registers: `promote A at O.kk -> a registers`.
 //!
 //! Registers belong to one thread and have no addresses. So such a buffer must be inside the loops
-//! over threads. Its subscripts must be known when code is generated: constants, and variables of
-//! unrolled or vector loops.
+//! over threads. Its subscripts must be known when code is generated: constants and variables of
+//! unrolled loops. Only the last subscript may also add the variable of a vector loop.
 
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
@@ -86,17 +86,26 @@ impl Check<'_> {
         if access.indices.iter().any(IndexExpr::has_data) {
             return Err(Illegal::RegisterData { name: self.nest.buffer(access.tensor).name.clone() });
         }
-        let vars = access.indices.iter().flat_map(|index| index.vars());
-        let is_known = |var: &VarId| {
-            let own = around.iter().find(|own| own.var == *var);
-            own.is_some_and(|own| matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector))
+        let kind = |var: VarId| around.iter().find(|inner| inner.var == var).map(|inner| inner.kind);
+        let vector = around.iter().find(|inner| inner.kind == LoopKind::Vector);
+        let subscripts = match vector {
+            Some(vector) => access.subscripts_of_first_lane(vector.var),
+            None => access.indices.clone(),
         };
-        match vars.into_iter().find(|var| !is_known(var)) {
-            Some(var) => Err(Illegal::RegisterIndex {
-                name: self.nest.buffer(access.tensor).name.clone(),
-                loop_name: self.nest.var_name(var).to_owned(),
-            }),
+        let vars = subscripts.iter().flat_map(|index| index.vars());
+        match vars.into_iter().find(|var| kind(*var) != Some(LoopKind::Unrolled)) {
+            Some(var) => Err(self.refusal(access, var, kind(var))),
             None => Ok(()),
+        }
+    }
+
+    /// The refusal of a subscript that mentions `var`, the variable of a loop of this kind.
+    fn refusal(&self, access: &Access, var: VarId, kind: Option<LoopKind>) -> Illegal {
+        let name = self.nest.buffer(access.tensor).name.clone();
+        let loop_name = self.nest.var_name(var).to_owned();
+        match kind {
+            Some(LoopKind::Vector) => Illegal::RegisterLane { name, loop_name },
+            _ => Illegal::RegisterIndex { name, loop_name },
         }
     }
 }

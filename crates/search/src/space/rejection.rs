@@ -72,7 +72,9 @@ impl From<&Illegal> for Rejection {
             }
             Illegal::TooMuchCode { .. } | Illegal::TooLong { .. } => return Rejection::CodeSize,
             Illegal::CarriedDependence { .. } => "dependence",
-            Illegal::RegisterIndex { .. } | Illegal::RegisterData { .. } => "register index",
+            Illegal::RegisterIndex { .. } | Illegal::RegisterLane { .. } | Illegal::RegisterData { .. } => {
+                "register index"
+            }
             Illegal::ComputeAt { .. } | Illegal::Inline { .. } => "placement",
             Illegal::Promote { .. } => "promotion",
             Illegal::DependentExtent { .. } => "dependent extent",
