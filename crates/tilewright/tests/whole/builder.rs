@@ -208,6 +208,7 @@ impl<'r> Builder<'r> {
             (7, calls),
             (8, 14),
             (9, 8),
+            (10, loops / 20),
         ]) {
             0 => self.define(body),
             1 => self.reduce(body),
@@ -218,6 +219,7 @@ impl<'r> Builder<'r> {
             6 => self.double_buffer(body),
             7 => self.call(body),
             8 => self.stale(body),
+            10 => self.moving_window(body),
             _ => match self.writable() {
                 Some(at) => self.fold(at, body),
                 None => self.reduce(body),

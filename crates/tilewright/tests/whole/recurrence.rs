@@ -1,5 +1,5 @@
 //! Makes ordered loops over a tensor that keeps its history: rows that depend on the previous row,
-//! and double buffers.
+//! double buffers, and windows that move over a tensor and change it in place.
 
 use super::builder::{Builder, MOST_TURNS, tensor_type};
 use super::element::most;
@@ -47,6 +47,40 @@ impl Builder<'_> {
         body.push(node);
     }
 
+    /// Makes `x(i + t, …) = … x(i + t, …)`, where the iterations of `t` overlap.
+    pub fn moving_window(&mut self, body: &mut Vec<Node>) {
+        let turns = self.rng.between(2, 4);
+        let (width, step) = (self.rng.between(2, 5), self.rng.between(1, 3));
+        if self.turns() * turns > MOST_TURNS {
+            return self.update(body);
+        }
+        let at = self.history(Extent::number(width + step * (turns - 1)), body);
+        let whole = self.tensors[at].shape[0].clone();
+        self.window(at, &whole, None, body);
+        let node = self.in_loop(0, Extent::number(turns), |builder, inner| {
+            let turn = builder.loops[builder.loops.len() - 1].name.clone();
+            let offset = if step == 1 { turn } else { format!("{step}*{turn}") };
+            builder.window(at, &Extent::number(width), Some(offset), inner);
+        });
+        body.push(node);
+    }
+
+    /// Makes one window of a tensor, from its elements before if it has an offset.
+    fn window(&mut self, at: usize, rows: &Extent, offset: Option<String>, body: &mut Vec<Node>) {
+        let mut scope = Scope { target: Some(at), ..self.scope() };
+        let (name, shape) = (self.tensors[at].name.clone(), self.tensors[at].shape.clone());
+        let mut indices = Vec::new();
+        for dim in [rows].into_iter().chain(&shape[1..]) {
+            let Some(index) = scope.fresh(0, dim, Kind::Left) else { return };
+            indices.push(index);
+        }
+        if let Some(offset) = offset {
+            indices[0] = format!("{} + {offset}", indices[0]);
+            scope.own.push(format!("{name}({})", indices.join(", ")));
+        }
+        self.assign(at, &mut scope, &indices, body);
+    }
+
     /// Makes the next row, perhaps with statements about other tensors before and after it. The
     /// tensor is hidden from them, because not all of its rows are defined yet.
     fn next_row(&mut self, at: usize, now: &str, before: String, inner: &mut Vec<Node>) {
@@ -78,10 +112,7 @@ impl Builder<'_> {
     /// Makes one row from other rows and from other tensors.
     fn row(&mut self, at: usize, row: &str, before: &[String], body: &mut Vec<Node>) {
         let mut scope = Scope { target: Some(at), ..self.scope() };
-        let (name, element, shape) = {
-            let known = &self.tensors[at];
-            (known.name.clone(), known.element, known.shape.clone())
-        };
+        let (name, shape) = (self.tensors[at].name.clone(), self.tensors[at].shape.clone());
         let mut indices = vec![row.to_string()];
         for dim in &shape[1..] {
             let Some(index) = scope.fresh(0, dim, Kind::Left) else { return };
@@ -95,7 +126,13 @@ impl Builder<'_> {
             }
             scope.own.push(format!("{name}({})", own.join(", ")));
         }
-        let value = self.value(&mut scope, element, 2);
+        self.assign(at, &mut scope, &indices, body);
+    }
+
+    /// Assigns a random value to an element.
+    fn assign(&mut self, at: usize, scope: &mut Scope, indices: &[String], body: &mut Vec<Node>) {
+        let (name, element) = (self.tensors[at].name.clone(), self.tensors[at].element);
+        let value = self.value(scope, element, 2);
         let value = self.narrowed(value, most(element) / 2.0);
         let line = format!("{name}({}) = {}{}", indices.join(", "), value.text, scope.ranges());
         body.push(Node::Line(line));
