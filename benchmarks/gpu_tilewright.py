@@ -6,7 +6,7 @@ from contender import ROOT, Tilewright, program_arguments, schedule_file
 from workload import Way
 
 SHOW_SECONDS = 60
-EVERY_CALL = "// What every call runs:"  # behind the kernels that make something of constants, once
+EVERY_CALL = "// Kernels of each call:"  # after the setup kernels, which run once
 
 
 class GpuTilewright(Tilewright):

@@ -57,7 +57,7 @@ def test_calls_can_be_captured_in_a_graph(lib):
 
 def test_what_is_elsewhere_is_refused(lib):
     A = randn(8)
-    with pytest.raises(ValueError, match="`y` is in the memory of the CPU, and others are on cuda:0"):
+    with pytest.raises(ValueError, match="`y` is in the memory of the CPU, and the other tensors are on cuda:0"):
         lib.add(A, torch.ones(8))
     with pytest.raises(ValueError, match="out is in the memory of the CPU"):
         lib.add(A, A, out=torch.ones(8))

@@ -15,7 +15,7 @@ use tilewright_ir::{
     Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Number, Program, Range, Role, Statement, Symbol,
     SymbolKind, Term, UnaryOp, Update, VarId, VarKind,
 };
-use tilewright_schedule::{NewNames, Renamed, Schedule, rename, text as schedule_text};
+use tilewright_schedule::{NamingScheme, RenamedSchedule, Schedule, rename, text as schedule_text};
 use tilewright_target::Target;
 
 use crate::key::{ProgramKey, TargetFingerprint};
@@ -24,8 +24,8 @@ use crate::record::TuningRecord;
 /// A program, with a copy in canonical names and its canonical text.
 #[derive(Clone, Debug)]
 pub struct Canonical {
-    own: Program,
-    named: Program,
+    program: Program,
+    renamed: Program,
     text: String,
 }
 
@@ -33,7 +33,7 @@ impl Canonical {
     /// The canonical form of a program whose sizes are all known.
     pub fn new(program: &Program) -> Canonical {
         let general = program.general.as_deref().unwrap_or(program);
-        Canonical { own: program.clone(), named: with_canonical_names(program), text: text(general) }
+        Canonical { program: program.clone(), renamed: with_canonical_names(program), text: text(general) }
     }
 
     /// The canonical text: the program in canonical names, for all sizes.
@@ -43,27 +43,28 @@ impl Canonical {
 
     /// The values of sizes and of the integer scalars in subscripts, under their canonical names.
     pub fn sizes(&self) -> Vec<(String, i64)> {
-        let known = self.named.symbols.iter().filter_map(|symbol| Some((symbol.name.clone(), symbol.value?)));
+        let known =
+            self.renamed.symbols.iter().filter_map(|symbol| Some((symbol.name.clone(), symbol.value?)));
         known.collect()
     }
 
     /// The program's own name of a canonical size: `M` for `s0`.
-    pub fn own_size<'a>(&'a self, canonical: &'a str) -> &'a str {
-        let named = self.named.symbols.iter().position(|symbol| symbol.name == canonical);
-        named.map_or(canonical, |at| &self.own.symbols[at].name)
+    pub fn program_size_name<'a>(&'a self, canonical: &'a str) -> &'a str {
+        let named = self.renamed.symbols.iter().position(|symbol| symbol.name == canonical);
+        named.map_or(canonical, |at| &self.program.symbols[at].name)
     }
 
     /// The program and its sizes in the program's own names: `mm M=64,K=32`.
     pub fn title(&self) -> String {
-        let known = self.own.symbols.iter().filter_map(|symbol| Some((&symbol.name, symbol.value?)));
+        let known = self.program.symbols.iter().filter_map(|symbol| Some((&symbol.name, symbol.value?)));
         let sizes: Vec<String> = known.map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{} {}", self.own.name, sizes.join(",")).trim_end().to_owned()
+        format!("{} {}", self.program.name, sizes.join(",")).trim_end().to_owned()
     }
 
     /// The cache key of the program on this CPU or on one of its devices.
     pub fn key_on<'t>(&self, target: impl Into<Target<'t>>) -> ProgramKey {
         let hardware = target.into().hardware();
-        self.key(&TargetFingerprint::of(hardware, &hardware.model()), hardware.processors().0)
+        self.key(&TargetFingerprint::of_hardware(hardware, &hardware.model()), hardware.parallel_units().0)
     }
 
     /// The cache key of the program on a target, with this many threads.
@@ -73,19 +74,27 @@ impl Canonical {
 
     /// Translates a schedule of the program to canonical names, the form in which the cache keeps
     /// schedules. A refused step is the last step of the result.
-    pub fn to_canonical<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
-        rename(schedule, &self.own, &self.named, target, NewNames::Numbered)
+    pub fn to_canonical<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> RenamedSchedule {
+        rename(schedule, &self.program, &self.renamed, target, NamingScheme::Numbered)
     }
 
     /// Translates the schedule of a record to the names of this program. A schedule that was tuned
     /// for other sizes or another machine may be refused here.
-    pub fn schedule_of<'t>(&'t self, record: &TuningRecord, target: impl Into<Target<'t>>) -> Renamed {
-        self.to_own(&schedule_text::parse(&record.schedule).schedule, target)
+    pub fn schedule_of<'t>(
+        &'t self,
+        record: &TuningRecord,
+        target: impl Into<Target<'t>>,
+    ) -> RenamedSchedule {
+        self.to_program_names(&schedule_text::parse(&record.schedule).schedule, target)
     }
 
     /// Translates a schedule in canonical names to the names of this program.
-    pub fn to_own<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
-        rename(schedule, &self.named, &self.own, target, NewNames::Derived)
+    pub fn to_program_names<'t>(
+        &'t self,
+        schedule: &Schedule,
+        target: impl Into<Target<'t>>,
+    ) -> RenamedSchedule {
+        rename(schedule, &self.renamed, &self.program, target, NamingScheme::Derived)
     }
 }
 

@@ -31,7 +31,7 @@ pub enum CacheError {
     },
     /// The file is damaged.
     #[error(
-        "{} is damaged ({why}); it is left as it is: restore it from a copy or an export, or move it away to begin anew",
+        "{} is damaged ({why}); it is left as it is: restore it from a copy or an export, or move it away to start anew",
         .path.display()
     )]
     Corrupt {
@@ -55,10 +55,10 @@ pub enum CacheError {
         known: i64,
     },
     /// The file or its folder cannot be written.
-    #[error("{} may only be read: change its permissions or its folder's, or name another file with --cache", .0.display())]
+    #[error("{} is read-only: change its permissions or its folder's, or name another file with --cache", .0.display())]
     ReadOnly(PathBuf),
     /// The disk is full.
-    #[error("there is no room left to write {}: what was there before is kept; free some space", .0.display())]
+    #[error("the disk is full, so {} cannot be written: its contents are kept; free some space", .0.display())]
     Full(PathBuf),
     /// Another process has kept the file locked for too long.
     #[error("another process has kept {} locked for too long: try again when it is done", .0.display())]
@@ -73,7 +73,7 @@ pub enum CacheError {
     },
     /// A row is not a valid record.
     #[error(
-        "record {row} of {} is not one that Tilewright wrote ({why}); remove such records with \
+        "record {row} of {} is invalid ({why}); remove such records with \
          `tilewright cache clear --damaged`",
         .path.display()
     )]
@@ -86,7 +86,7 @@ pub enum CacheError {
         why: String,
     },
     /// A record to be inserted is not valid.
-    #[error("a record that cannot be kept: {0}")]
+    #[error("the record cannot be stored: {0}")]
     Invalid(String),
     /// An export cannot be read.
     #[error("{} cannot be imported: {why}; nothing was imported", .path.display())]

@@ -22,9 +22,9 @@ pub(super) const SCHEMA_VERSION: i64 = 3;
 /// version.
 const FIRST_VERSION: i64 = 1;
 /// The `application_id` that marks a SQLite file as a cache of Tilewright: `TwTc`.
-const APPLICATION: i64 = 0x5477_5463;
+const APPLICATION_ID: i64 = 0x5477_5463;
 /// The longest wait for locks of other processes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest value that is read from a file, in bytes. All values that are written are shorter.
 const LONGEST_VALUE: i32 = 64 << 20;
 
@@ -43,18 +43,19 @@ const SCHEMA: [&str; 4] = [
 ];
 
 /// The columns of `record` that the second and the third version added.
-const ADDED: [&str; 2] = [", resources TEXT NOT NULL DEFAULT ''", ", features BLOB NOT NULL DEFAULT x''"];
+const ADDED_COLUMNS: [&str; 2] =
+    [", resources TEXT NOT NULL DEFAULT ''", ", features BLOB NOT NULL DEFAULT x''"];
 
 /// The columns that a file of this version lacks.
-fn lacking(version: i64) -> &'static [&'static str] {
+fn missing_columns(version: i64) -> &'static [&'static str] {
     let has = usize::try_from(version - FIRST_VERSION).unwrap_or(0);
-    ADDED.get(has..).unwrap_or_default()
+    ADDED_COLUMNS.get(has..).unwrap_or_default()
 }
 
 /// Opens a cache file. A missing file is made if `create` is set. A file that cannot be written is
 /// opened for reading.
 pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
-    look_at(path, create)?;
+    check_path(path, create)?;
     match open_checked(path, create) {
         Err(CacheError::ReadOnly(_)) => open_unwritable(path),
         Err(CacheError::Sql { error, .. }) if cannot_open(&error) => open_unwritable(path),
@@ -66,7 +67,7 @@ pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> 
 pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let connection = Connection::open_in_memory().map_err(sql)?;
-    configure(&connection).and_then(|()| make(&connection)).map_err(sql)?;
+    configure(&connection).and_then(|()| make_tables(&connection)).map_err(sql)?;
     Ok(connection)
 }
 
@@ -75,7 +76,7 @@ pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
 /// Only SQLite may read the content. The operating system drops all of a process's locks on a file
 /// as soon as the process closes any handle of it. Without their locks, other connections of this
 /// process would go on to write to a log that another process has removed.
-fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
+fn check_path(path: &Path, create: bool) -> Result<(), CacheError> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -115,9 +116,9 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
         if !create {
             return Err(CacheError::Missing(path.to_owned()));
         }
-        write_ahead(&connection).and_then(|()| make(&connection)).map_err(sql)?;
+        enable_write_ahead(&connection).and_then(|()| make_tables(&connection)).map_err(sql)?;
     }
-    inspect(&connection, path)?;
+    verify_and_upgrade(&connection, path)?;
     Ok(connection)
 }
 
@@ -130,7 +131,7 @@ fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags).map_err(sql)?;
     configure(&connection).map_err(sql)?;
-    inspect(&connection, path)?;
+    verify_and_upgrade(&connection, path)?;
     Ok(connection)
 }
 
@@ -148,7 +149,7 @@ fn cannot_open(error: &rusqlite::Error) -> bool {
 /// Sets the options of every connection. A file may contain functions, triggers and views, and none
 /// of them may run.
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -169,11 +170,11 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 /// Switches to write-ahead mode, which allows readers beside a writer. Two processes that make the
 /// same file may collide here, where SQLite itself does not wait.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+fn enable_write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let begun = std::time::Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())) {
-            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+            Err(error) if is_busy(&error) && begun.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             outcome => return outcome,
@@ -186,33 +187,35 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Makes the tables, unless another process has made them in the meantime.
-fn make(connection: &Connection) -> rusqlite::Result<()> {
+fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     if is_new(&transaction)? {
         SCHEMA.iter().try_for_each(|statement| transaction.execute(statement, []).map(|_| ()))?;
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
     transaction.commit()
 }
 
 /// Refuses a file that is not a cache, has an unknown version, or is damaged.
-fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
+fn verify_and_upgrade(connection: &Connection, path: &Path) -> Result<(), CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let not_a_cache = |why: &str| Err(CacheError::NotACache { path: path.to_owned(), why: why.to_owned() });
-    if pragma(connection, "application_id").map_err(sql)? != APPLICATION {
+    if pragma(connection, "application_id").map_err(sql)? != APPLICATION_ID {
         return not_a_cache("it is a SQLite file of another program");
     }
     let found = pragma(connection, "user_version").map_err(sql)?;
     if found > SCHEMA_VERSION {
         return Err(CacheError::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION });
     }
-    let schema = schema(connection).map_err(sql)?;
+    let schema = read_schema(connection).map_err(sql)?;
     let without = |statement: &str| {
-        lacking(found).iter().fold(statement.to_owned(), |statement, column| statement.replace(column, ""))
+        missing_columns(found)
+            .iter()
+            .fold(statement.to_owned(), |statement, column| statement.replace(column, ""))
     };
     if found < FIRST_VERSION || schema != SCHEMA.map(without) {
-        return not_a_cache("its tables are other ones");
+        return not_a_cache("its tables are not those of a cache");
     }
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sql)?;
     if verdict != "ok" {
@@ -223,15 +226,15 @@ fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
     let synchronous = if journal == "wal" { "NORMAL" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous).map_err(sql)?;
     if found < SCHEMA_VERSION && !connection.is_readonly("main").map_err(sql)? {
-        bring_up_to_date(connection).map_err(sql)?;
+        upgrade_schema(connection).map_err(sql)?;
     }
     Ok(())
 }
 
 /// Adds the columns that an old file lacks, unless another process has added them.
-fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
+fn upgrade_schema(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    for column in lacking(pragma(&transaction, "user_version")?) {
+    for column in missing_columns(pragma(&transaction, "user_version")?) {
         let column = column.trim_start_matches(", ");
         transaction.execute(&format!("ALTER TABLE record ADD COLUMN {column}"), [])?;
     }
@@ -241,14 +244,14 @@ fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
 
 /// The SQL of the columns that later versions added to `record`. An old file that cannot be written
 /// may lack a column, and then an empty literal stands in its place.
-pub(super) fn added_columns(connection: &Connection) -> rusqlite::Result<[&'static str; 2]> {
-    let has = ADDED.len() - lacking(pragma(connection, "user_version")?).len();
+pub(super) fn added_column_sql(connection: &Connection) -> rusqlite::Result<[&'static str; 2]> {
+    let has = ADDED_COLUMNS.len() - missing_columns(pragma(connection, "user_version")?).len();
     let resources = if has > 0 { "record.resources" } else { "''" };
     let features = if has > 1 { "record.features" } else { "x''" };
     Ok([resources, features])
 }
 
-fn schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn read_schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut query =
         connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
     query.query_map([], |row| row.get(0))?.collect()

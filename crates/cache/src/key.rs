@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tilewright_target::{Cpu, Hardware, Vectors};
+use tilewright_target::{Cpu, Hardware, VectorInstructions};
 
 /// The key of a program: the program, its sizes, the target and the number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,18 +41,18 @@ pub struct TargetFingerprint {
 
 impl TargetFingerprint {
     /// The fingerprint of hardware with this model name.
-    pub fn of(hardware: &dyn Hardware, model: &str) -> TargetFingerprint {
+    pub fn of_hardware(hardware: &dyn Hardware, model: &str) -> TargetFingerprint {
         TargetFingerprint {
             device: hardware.interface().to_owned(),
             model: model.to_owned(),
-            vectors: hardware.instructions(),
-            caches: hardware.memories().iter().map(|bytes| *bytes as u64).collect(),
+            vectors: hardware.instruction_set(),
+            caches: hardware.memory_sizes().iter().map(|bytes| *bytes as u64).collect(),
         }
     }
 
     /// The CPU as schedules see it, with as many cores as threads.
-    pub fn cpu(&self, threads: usize) -> Option<Cpu> {
-        let vectors = Vectors::ALL.into_iter().find(|vectors| vectors.name() == self.vectors)?;
+    pub fn to_cpu(&self, threads: usize) -> Option<Cpu> {
+        let vectors = VectorInstructions::ALL.into_iter().find(|vectors| vectors.name() == self.vectors)?;
         let caches =
             self.caches.iter().map(|bytes| usize::try_from(*bytes)).collect::<Result<_, _>>().ok()?;
         Some(Cpu { cores: threads, vectors, caches })

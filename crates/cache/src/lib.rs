@@ -44,6 +44,7 @@
 //! | `outcome` | the outcome of a candidate, with its samples |
 //! | `portable` | export, import and merge |
 
+mod best_schedule;
 mod canonical;
 mod error;
 mod file;
@@ -53,22 +54,21 @@ pub mod outcome;
 mod portable;
 mod record;
 mod rows;
-mod tuned;
 
 use std::path::{Path, PathBuf};
 
 use etcetera::{BaseStrategy, choose_base_strategy};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use best_schedule::{TunedSchedule, schedule_if_legal};
 pub use canonical::Canonical;
 pub use error::CacheError;
 pub use key::{ProgramKey, TargetFingerprint};
-pub use lookup::{Choice, Difference, Explanation, FeaturedTrial, Near, Skipped, Summary};
+pub use lookup::{BestUsable, Difference, Explanation, FeaturedTrial, NearKey, Summary, UnusableRecord};
 pub use outcome::{Outcome, OutcomeKind, Trial};
-pub use portable::Merged;
+pub use portable::MergeCounts;
 pub use record::TuningRecord;
 pub use rows::Filter;
-pub use tuned::{BestKnown, usable};
 
 /// The version that records of this build carry.
 pub const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -121,27 +121,27 @@ impl Cache {
     /// failure may lose the last seconds. A very long message is cut. Returns false if the cache
     /// already has the same record.
     pub fn insert(&self, record: &TuningRecord) -> Result<bool, CacheError> {
-        let record = &TuningRecord { outcome: record.outcome.cut(), ..record.clone() };
+        let record = &TuningRecord { outcome: record.outcome.with_short_detail(), ..record.clone() };
         record.check().map_err(CacheError::Invalid)?;
-        let transaction = self.begin()?;
-        let new = rows::insert(&transaction, record).map_err(|error| self.sql(error))?;
-        transaction.commit().map_err(|error| self.sql(error))?;
+        let transaction = self.begin_write()?;
+        let new = rows::insert(&transaction, record).map_err(|error| self.sql_error(error))?;
+        transaction.commit().map_err(|error| self.sql_error(error))?;
         Ok(new)
     }
 
     /// Checks whether records can be inserted.
-    pub fn expect_writable(&self) -> Result<(), CacheError> {
+    pub fn check_writable(&self) -> Result<(), CacheError> {
         // On a read-only file SQLite begins the transaction, and refuses only the later statements.
-        match self.connection.is_readonly("main").map_err(|error| self.sql(error))? {
+        match self.connection.is_readonly("main").map_err(|error| self.sql_error(error))? {
             true => Err(CacheError::ReadOnly(self.path.clone())),
-            false => self.begin().map(drop),
+            false => self.begin_write().map(drop),
         }
     }
 
     /// The records that pass a filter, in the order of their insertion.
     pub fn records(&self, filter: &Filter) -> Result<Vec<TuningRecord>, CacheError> {
         let mut records = Vec::new();
-        self.visit(filter, &mut |record| {
+        self.for_each_record(filter, &mut |record| {
             records.push(record);
             Ok(())
         })?;
@@ -150,37 +150,37 @@ impl Cache {
 
     /// Removes the records that pass a filter, and returns their number.
     pub fn clear(&self, filter: &Filter) -> Result<usize, CacheError> {
-        let transaction = self.begin()?;
-        let removed = rows::remove(&transaction, filter).map_err(|error| self.sql(error))?;
-        transaction.commit().map_err(|error| self.sql(error))?;
+        let transaction = self.begin_write()?;
+        let removed = rows::remove(&transaction, filter).map_err(|error| self.sql_error(error))?;
+        transaction.commit().map_err(|error| self.sql_error(error))?;
         Ok(removed)
     }
 
     /// Removes invalid rows and returns their number. An invalid row is otherwise an error for
     /// every operation that reads it.
     pub fn clear_damaged(&self) -> Result<usize, CacheError> {
-        let transaction = self.begin()?;
-        let removed = rows::remove_damaged(&transaction).map_err(|error| self.sql(error))?;
-        transaction.commit().map_err(|error| self.sql(error))?;
+        let transaction = self.begin_write()?;
+        let removed = rows::remove_damaged(&transaction).map_err(|error| self.sql_error(error))?;
+        transaction.commit().map_err(|error| self.sql_error(error))?;
         Ok(removed)
     }
 
-    fn visit(
+    fn for_each_record(
         &self,
         filter: &Filter,
-        visit: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
+        action: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
     ) -> Result<(), CacheError> {
-        rows::visit(&self.connection, &self.path, filter, "ORDER BY record.id", visit)
+        rows::for_each_record(&self.connection, &self.path, filter, "ORDER BY record.id", action)
     }
 
     /// Begins a write transaction. The wait for other writers is here and not in the middle of the
     /// transaction.
-    fn begin(&self) -> Result<Transaction<'_>, CacheError> {
+    fn begin_write(&self) -> Result<Transaction<'_>, CacheError> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
-            .map_err(|error| self.sql(error))
+            .map_err(|error| self.sql_error(error))
     }
 
-    fn sql(&self, error: rusqlite::Error) -> CacheError {
+    fn sql_error(&self, error: rusqlite::Error) -> CacheError {
         CacheError::from_sql(&self.path, error)
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         };
         assert!(kept > 3, "{kept}");
         assert!(matches!(error, CacheError::Full(_)), "{error}");
-        assert!(error.to_string().contains("no room left"), "{error}");
+        assert!(error.to_string().contains("the disk is full"), "{error}");
         // Inserts fail until the limit is raised. Then all earlier records are still there.
         assert!(cache.insert(&record(kept)).is_err());
         cache.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use crate::error::CacheError;
-use crate::file::added_columns;
+use crate::file::added_column_sql;
 use crate::key::{ProgramKey, TargetFingerprint, parse_sizes};
 use crate::record::TuningRecord;
 use crate::rows::{self, Filter, JOINED, features_from};
@@ -37,27 +37,27 @@ pub enum Explanation {
         record: Box<TuningRecord>,
         /// The version of Tilewright that measured the record, if it is not this version. The
         /// record is used all the same.
-        other_version: Option<String>,
+        measured_by_version: Option<String>,
     },
     /// The cache has no record.
     Miss {
         /// The nearest records, nearest first.
-        nearest: Vec<Near>,
+        nearest: Vec<NearKey>,
     },
 }
 
 /// The best usable record, and the better records that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice<T> {
+pub struct BestUsable<T> {
     /// The value made from the best usable record.
     pub best: Option<T>,
     /// Better records that cannot be used, best first.
-    pub skipped: Vec<Skipped>,
+    pub unusable: Vec<UnusableRecord>,
 }
 
 /// A record that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Skipped {
+pub struct UnusableRecord {
     /// The median time of one call in seconds, if the row can be read.
     pub seconds: Option<f64>,
     /// The reason why the record cannot be used.
@@ -66,7 +66,7 @@ pub struct Skipped {
 
 /// The records of another key, and its differences from the wanted key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Near {
+pub struct NearKey {
     /// The summary of the records.
     pub summary: Summary,
     /// All differences from the wanted key.
@@ -129,7 +129,7 @@ const MOST_SKIPPED: usize = 64;
 
 /// The order of records, best first. Well measured records, such as the finalists of a run, come
 /// before others. Among many candidates with few samples, the luckiest would otherwise come first.
-fn best_first(target: &TargetFingerprint) -> String {
+fn best_first_order(target: &TargetFingerprint) -> String {
     let samples = if target.is_cpu() { WELL_MEASURED } else { WELL_MEASURED_ON_DEVICE };
     let bytes = samples * size_of::<f64>();
     format!("ORDER BY length(record.samples) < {bytes}, record.median, record.id")
@@ -138,10 +138,10 @@ fn best_first(target: &TargetFingerprint) -> String {
 impl Cache {
     /// The record with the smallest median. Well measured records take precedence.
     pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
-        let filter = Filter { measured: Some(true), ..Filter::of(key) };
+        let filter = Filter { measured: Some(true), ..Filter::for_key(key) };
         let mut best = None;
-        let order = format!("{} LIMIT 1", best_first(&key.target));
-        rows::visit(&self.connection, &self.path, &filter, &order, &mut |record| {
+        let order = format!("{} LIMIT 1", best_first_order(&key.target));
+        rows::for_each_record(&self.connection, &self.path, &filter, &order, &mut |record| {
             best = Some(record);
             Ok(())
         })?;
@@ -153,27 +153,33 @@ impl Cache {
     pub fn best_usable<T>(
         &self,
         key: &ProgramKey,
-        usable: &dyn Fn(TuningRecord) -> Result<T, String>,
-    ) -> Result<Choice<T>, CacheError> {
-        let filter = Filter { measured: Some(true), ..Filter::of(key) };
-        let mut choice = Choice { best: None, skipped: Vec::new() };
+        accept: &dyn Fn(TuningRecord) -> Result<T, String>,
+    ) -> Result<BestUsable<T>, CacheError> {
+        let filter = Filter { measured: Some(true), ..Filter::for_key(key) };
+        let mut choice = BestUsable { best: None, unusable: Vec::new() };
         let mut refused: HashSet<String> = HashSet::new();
-        rows::each(&self.connection, &self.path, &filter, &best_first(&key.target), &mut |_, read| {
-            let (seconds, outcome) = match read {
-                Err(why) => (None, Err(format!("it is not one that Tilewright wrote: {why}"))),
-                // Most schedules have several records. One refusal of a schedule is enough.
-                Ok(record) if !refused.insert(record.schedule.clone()) => {
-                    return Ok(ControlFlow::Continue(()));
+        rows::for_each_row(
+            &self.connection,
+            &self.path,
+            &filter,
+            &best_first_order(&key.target),
+            &mut |_, read| {
+                let (seconds, outcome) = match read {
+                    Err(why) => (None, Err(format!("the record is invalid: {why}"))),
+                    // Most schedules have several records. One refusal of a schedule is enough.
+                    Ok(record) if !refused.insert(record.schedule.clone()) => {
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    Ok(record) => (record.median(), accept(record)),
+                };
+                match outcome {
+                    Ok(made) => choice.best = Some(made),
+                    Err(why) => choice.unusable.push(UnusableRecord { seconds, why }),
                 }
-                Ok(record) => (record.median(), usable(record)),
-            };
-            match outcome {
-                Ok(made) => choice.best = Some(made),
-                Err(why) => choice.skipped.push(Skipped { seconds, why }),
-            }
-            let is_over = choice.best.is_some() || choice.skipped.len() >= MOST_SKIPPED;
-            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
+                let is_over = choice.best.is_some() || choice.unusable.len() >= MOST_SKIPPED;
+                Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            },
+        )?;
         Ok(choice)
     }
 
@@ -198,8 +204,8 @@ impl Cache {
         target: &TargetFingerprint,
         most: usize,
     ) -> Result<Vec<Vec<FeaturedTrial>>, CacheError> {
-        let sql = |error| self.sql(error);
-        let [_, features] = added_columns(&self.connection).map_err(sql)?;
+        let sql = |error| self.sql_error(error);
+        let [_, features] = added_column_sql(&self.connection).map_err(sql)?;
         let (conditions, values) = Filter { target: Some(target.clone()), ..Filter::default() }.conditions();
         let query = format!(
             "SELECT record.program, record.sizes, record.threads, {features}, record.median FROM {JOINED} \
@@ -222,7 +228,7 @@ impl Cache {
 
     /// The summary of each key among the records that pass a filter, last tuned first.
     pub fn summaries(&self, filter: &Filter) -> Result<Vec<Summary>, CacheError> {
-        let sql = |error| self.sql(error);
+        let sql = |error| self.sql_error(error);
         let (conditions, values) = filter.conditions();
         // SQLite guarantees that bare columns beside a single max() come from the row of the
         // maximum. So the title is the latest one.
@@ -249,49 +255,49 @@ impl Cache {
     pub fn explain(&self, key: &ProgramKey) -> Result<Explanation, CacheError> {
         if let Some(record) = self.best(key)? {
             let other_version = (record.tool_version != TOOL_VERSION).then(|| record.tool_version.clone());
-            return Ok(Explanation::Hit { record: Box::new(record), other_version });
+            return Ok(Explanation::Hit { record: Box::new(record), measured_by_version: other_version });
         }
         Ok(Explanation::Miss { nearest: self.nearest(key)? })
     }
 
     /// The keys nearest to the wanted one, with their differences, nearest first.
-    pub fn nearest(&self, key: &ProgramKey) -> Result<Vec<Near>, CacheError> {
+    pub fn nearest(&self, key: &ProgramKey) -> Result<Vec<NearKey>, CacheError> {
         let same = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
         let mut candidates = self.summaries(&same)?;
         if candidates.is_empty() {
             candidates = self.summaries(&Filter::default())?;
-            let shared = |summary: &Summary| shared_lines(&key.canonical, &summary.key.canonical);
+            let shared = |summary: &Summary| count_shared_lines(&key.canonical, &summary.key.canonical);
             candidates.sort_by_cached_key(|summary| std::cmp::Reverse(shared(summary)));
         } else {
             candidates.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
         }
         candidates.truncate(MOST_NEAR);
-        let near = |summary: Summary| Near { differences: differences(key, &summary.key), summary };
+        let near = |summary: Summary| NearKey { differences: differences(key, &summary.key), summary };
         Ok(candidates.into_iter().map(near).collect())
     }
 
     /// The number of records that pass a filter.
     pub fn count(&self, filter: &Filter) -> Result<usize, CacheError> {
-        rows::count(&self.connection, filter).map_err(|error| self.sql(error))
+        rows::count(&self.connection, filter).map_err(|error| self.sql_error(error))
     }
 }
 
 fn summary(row: &rusqlite::Row) -> Result<Summary, String> {
-    use rows::get;
+    use rows::read_column;
     let target = TargetFingerprint {
-        device: get(row, 2)?,
-        model: get(row, 3)?,
-        vectors: get(row, 4)?,
-        caches: TargetFingerprint::parse_caches(&get::<String>(row, 5)?).ok_or("it has bad caches")?,
+        device: read_column(row, 2)?,
+        model: read_column(row, 3)?,
+        vectors: read_column(row, 4)?,
+        caches: TargetFingerprint::parse_caches(&read_column::<String>(row, 5)?).ok_or("invalid caches")?,
     };
-    let sizes = parse_sizes(&get::<String>(row, 1)?).ok_or("it has bad sizes")?;
+    let sizes = parse_sizes(&read_column::<String>(row, 1)?).ok_or("invalid sizes")?;
     Ok(Summary {
-        key: ProgramKey { canonical: get(row, 0)?, sizes, target, threads: get(row, 6)? },
-        title: get(row, 7)?,
-        last: get(row, 8)?,
-        trials: get(row, 9)?,
-        measured: get(row, 10)?,
-        best: get(row, 11)?,
+        key: ProgramKey { canonical: read_column(row, 0)?, sizes, target, threads: read_column(row, 6)? },
+        title: read_column(row, 7)?,
+        last: read_column(row, 8)?,
+        trials: read_column(row, 9)?,
+        measured: read_column(row, 10)?,
+        best: read_column(row, 11)?,
     })
 }
 
@@ -306,7 +312,7 @@ fn distance(one: &ProgramKey, other: &ProgramKey) -> f64 {
     sizes.sum::<f64>() + threads + OTHER_MACHINE * target_differences(&one.target, &other.target).len() as f64
 }
 
-fn shared_lines(one: &str, other: &str) -> usize {
+fn count_shared_lines(one: &str, other: &str) -> usize {
     let lines: HashSet<&str> = other.lines().collect();
     one.lines().filter(|line| lines.contains(line)).count()
 }

@@ -98,8 +98,8 @@ pub struct Trial {
     pub samples: Vec<f64>,
     /// The slowdown of the machine during the measurement: 2 if everything took twice its usual
     /// time.
-    #[serde(default = "usual")]
-    pub pace: f64,
+    #[serde(rename = "pace", default = "no_slowdown")]
+    pub slowdown: f64,
     /// The time that the trial took.
     #[serde(default)]
     pub effort: Effort,
@@ -119,7 +119,7 @@ pub struct Effort {
     pub measuring: f64,
 }
 
-fn usual() -> f64 {
+fn no_slowdown() -> f64 {
     1.0
 }
 
@@ -129,7 +129,7 @@ impl Trial {
         Trial {
             outcome,
             samples: Vec::new(),
-            pace: usual(),
+            slowdown: no_slowdown(),
             effort: Effort::default(),
             resources: String::new(),
         }
@@ -141,14 +141,14 @@ impl Trial {
     }
 
     /// The same trial, measured on a machine slowed down by this factor.
-    pub fn at_pace(self, pace: f64) -> Trial {
-        Trial { pace, ..self }
+    pub fn with_slowdown(self, pace: f64) -> Trial {
+        Trial { slowdown: pace, ..self }
     }
 
     /// The undisturbed time of a call at the machine's usual pace, if the candidate was measured.
     pub fn seconds(&self) -> Option<f64> {
-        let time = undisturbed(&self.samples).filter(|_| self.outcome == Outcome::Measured);
-        time.map(|time| time / self.pace)
+        let time = lower_quartile(&self.samples).filter(|_| self.outcome == Outcome::Measured);
+        time.map(|time| time / self.slowdown)
     }
 
     /// Checks whether the values are possible. A trial from another process or a file may be
@@ -159,7 +159,7 @@ impl Trial {
             Outcome::Measured => are_times(&self.samples),
             _ => self.samples.is_empty(),
         };
-        let pace = self.pace.is_finite() && self.pace > 0.0;
+        let pace = self.slowdown.is_finite() && self.slowdown > 0.0;
         samples && pace && effort.iter().all(|seconds| seconds.is_finite() && *seconds >= 0.0)
     }
 }
@@ -173,7 +173,7 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 
 /// The lower quartile of the samples. It estimates the undisturbed time, since disturbances make a
 /// kernel slower, never faster.
-pub fn undisturbed(samples: &[f64]) -> Option<f64> {
+pub fn lower_quartile(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 4).copied()

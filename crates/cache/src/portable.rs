@@ -101,15 +101,15 @@ struct Target {
 
 /// The result of an import or a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergeCounts {
     /// The number of records that were new.
     pub added: usize,
     /// The number of records that the cache already had.
     pub known: usize,
 }
 
-impl Merged {
-    fn count(&mut self, new: bool) {
+impl MergeCounts {
+    fn add(&mut self, new: bool) {
         *if new { &mut self.added } else { &mut self.known } += 1;
     }
 }
@@ -119,8 +119,8 @@ impl Cache {
     /// appears complete or not at all.
     pub fn export(&self, path: &Path, filter: &Filter) -> Result<usize, CacheError> {
         // Within one transaction, no insert can come between counting and reading.
-        let transaction = self.connection.unchecked_transaction().map_err(|error| self.sql(error))?;
-        let count = rows::count(&transaction, filter).map_err(|error| self.sql(error))?;
+        let transaction = self.connection.unchecked_transaction().map_err(|error| self.sql_error(error))?;
+        let count = rows::count(&transaction, filter).map_err(|error| self.sql_error(error))?;
         let io = |error| CacheError::io(path, error);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = tempfile::Builder::new().prefix(".tilewright-").tempfile_in(folder).map_err(io)?;
@@ -132,21 +132,21 @@ impl Cache {
             tool_version: TOOL_VERSION.to_owned(),
         };
         write_message(&mut out, HEADER_KEY, &header).map_err(io)?;
-        self.visit(filter, &mut |record| {
+        self.for_each_record(filter, &mut |record| {
             write_message(&mut out, RECORD_KEY, &Record::from(&record)).map_err(io)
         })?;
         let file = out.into_inner().map_err(|error| io(error.into_error()))?;
         file.as_file().sync_all().map_err(io)?;
-        set_ordinary_permissions(file.as_file()).map_err(io)?;
+        make_readable_for_all(file.as_file()).map_err(io)?;
         file.persist(path).map_err(|error| io(error.error))?;
         Ok(count)
     }
 
     /// Adds the records of a portable file: all of them, or none if one cannot be read.
-    pub fn import(&self, path: &Path) -> Result<Merged, CacheError> {
+    pub fn import(&self, path: &Path) -> Result<MergeCounts, CacheError> {
         let why = |why| CacheError::Import { path: path.to_owned(), why };
         // Opening the cache's own file, and closing it, would drop the locks of this process.
-        if self.is_at(path) {
+        if self.is_stored_at(path) {
             return Err(why("it is this cache itself, not an export".to_owned()));
         }
         let file = File::open(path).map_err(|error| CacheError::io(path, error))?;
@@ -156,10 +156,10 @@ impl Cache {
         }
         let mut input = BufReader::new(file);
         let expected = read_header(&mut input).map_err(why)?.records;
-        let transaction = self.begin()?;
-        let mut merged = Merged::default();
+        let transaction = self.begin_write()?;
+        let mut merged = MergeCounts::default();
         while let Some(record) = read_record(&mut input).map_err(why)? {
-            merged.count(rows::insert(&transaction, &record).map_err(|error| self.sql(error))?);
+            merged.add(rows::insert(&transaction, &record).map_err(|error| self.sql_error(error))?);
         }
         let found = merged.added + merged.known;
         if found as u64 != expected {
@@ -167,29 +167,29 @@ impl Cache {
                 "it has {found} records where its header promises {expected}: it was cut off"
             )));
         }
-        transaction.commit().map_err(|error| self.sql(error))?;
+        transaction.commit().map_err(|error| self.sql_error(error))?;
         Ok(merged)
     }
 
     /// Adds the records of another cache: all of them, or none if one cannot be read.
-    pub fn merge(&self, other: &Path) -> Result<Merged, CacheError> {
-        if self.is_at(other) {
+    pub fn merge(&self, other: &Path) -> Result<MergeCounts, CacheError> {
+        if self.is_stored_at(other) {
             let known = self.count(&Filter::default())?;
-            return Ok(Merged { added: 0, known });
+            return Ok(MergeCounts { added: 0, known });
         }
         let other = Cache::open_existing(other)?;
-        let transaction = self.begin()?;
-        let mut merged = Merged::default();
-        other.visit(&Filter::default(), &mut |record| {
-            merged.count(rows::insert(&transaction, &record).map_err(|error| self.sql(error))?);
+        let transaction = self.begin_write()?;
+        let mut merged = MergeCounts::default();
+        other.for_each_record(&Filter::default(), &mut |record| {
+            merged.add(rows::insert(&transaction, &record).map_err(|error| self.sql_error(error))?);
             Ok(())
         })?;
-        transaction.commit().map_err(|error| self.sql(error))?;
+        transaction.commit().map_err(|error| self.sql_error(error))?;
         Ok(merged)
     }
 
     /// Returns true if the path names the file of this cache.
-    fn is_at(&self, path: &Path) -> bool {
+    fn is_stored_at(&self, path: &Path) -> bool {
         let whole = |path: &Path| path.canonicalize().ok();
         whole(path).is_some_and(|path| Some(path) == whole(&self.path))
     }
@@ -197,7 +197,7 @@ impl Cache {
 
 /// Makes the file readable for all users. Temporary files are private, but an export is meant for
 /// others.
-fn set_ordinary_permissions(file: &File) -> io::Result<()> {
+fn make_readable_for_all(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -253,7 +253,7 @@ fn read_message(input: &mut impl Read) -> Result<Option<(u64, Vec<u8>)>, String>
     let length = read_varint(input)?.ok_or("it was cut off")?;
     if length > LONGEST_MESSAGE {
         return Err(format!(
-            "it is damaged: a record of {length} bytes, where {LONGEST_MESSAGE} are the most"
+            "it is damaged: a record has {length} bytes, and at most {LONGEST_MESSAGE} are allowed"
         ));
     }
     let mut bytes = Vec::new();
@@ -275,7 +275,7 @@ fn read_varint(input: &mut impl Read) -> Result<Option<u64>, String> {
             return Ok(Some(value));
         }
     }
-    Err("it is damaged: a number that does not end".to_owned())
+    Err("it is damaged: a number has more than 10 bytes".to_owned())
 }
 
 impl From<&TuningRecord> for Record {
@@ -310,7 +310,7 @@ impl From<&TuningRecord> for Record {
 
 impl Record {
     fn into_record(self) -> Result<TuningRecord, String> {
-        let Target { device, model, vectors, caches } = self.target.ok_or("a record without a machine")?;
+        let Target { device, model, vectors, caches } = self.target.ok_or("a record has no machine")?;
         let program = ProgramKey {
             canonical: self.program,
             sizes: self.sizes.into_iter().map(|size| (size.name, size.value)).collect(),
@@ -322,7 +322,7 @@ impl Record {
             title: self.title,
             schedule: self.schedule,
             strategy: self.strategy,
-            outcome: Outcome::parse(&self.outcome, self.detail).ok_or("a record with an unknown outcome")?,
+            outcome: Outcome::parse(&self.outcome, self.detail).ok_or("a record has an unknown outcome")?,
             samples: self.samples,
             resources: self.resources,
             features: self.features,

@@ -54,7 +54,7 @@ pub struct TuningRecord {
 
 impl Outcome {
     /// The outcome with its detail cut to the allowed length.
-    pub(crate) fn cut(&self) -> Outcome {
+    pub(crate) fn with_short_detail(&self) -> Outcome {
         const MARK: &str = " …";
         let detail = self.detail();
         if detail.len() <= LONGEST_TEXT {
@@ -91,37 +91,37 @@ impl TuningRecord {
     /// whether the schedule is legal.
     pub fn check(&self) -> Result<(), String> {
         let ProgramKey { canonical, sizes, target, threads } = &self.program;
-        length("the program", canonical, LONGEST_PROGRAM)?;
-        length("the schedule", &self.schedule, LONGEST_SCHEDULE)?;
+        check_length("the program", canonical, LONGEST_PROGRAM)?;
+        check_length("the schedule", &self.schedule, LONGEST_SCHEDULE)?;
         for (what, text) in [
             ("the title", self.title.as_str()),
             ("the strategy", &self.strategy),
             ("the outcome", self.outcome.detail()),
-            ("what kernels take", &self.resources),
+            ("the text of the resources", &self.resources),
             ("the version", &self.tool_version),
             ("the device", &target.device),
             ("the model", &target.model),
             ("the vectors", &target.vectors),
         ] {
-            length(what, text, LONGEST_TEXT)?;
+            check_length(what, text, LONGEST_TEXT)?;
         }
         let numbered = |(at, (name, _)): (usize, &(String, i64))| *name == format!("s{at}");
         if sizes.len() > MOST_NUMBERS || !sizes.iter().enumerate().all(numbered) {
-            return Err("its sizes are not s0, s1, …".to_owned());
+            return Err("its sizes are not named s0, s1, …".to_owned());
         }
         if target.caches.len() > MOST_NUMBERS
             || target.caches.iter().any(|bytes| i64::try_from(*bytes).is_err())
         {
-            return Err("its caches do not exist".to_owned());
+            return Err("it has too many caches, or a cache that is too large".to_owned());
         }
         if !(1..=1 << 20).contains(threads) {
-            return Err(format!("{threads} threads"));
+            return Err(format!("it has {threads} threads, and 1 to {} are allowed", 1 << 20));
         }
         if self.trial.is_some_and(|trial| i64::try_from(trial).is_err()) {
-            return Err("a trial of more than 63 bits".to_owned());
+            return Err("its trial number needs more than 63 bits".to_owned());
         }
         if self.features.len() > MOST_FEATURES || !self.features.iter().all(|feature| feature.is_finite()) {
-            return Err("its features are no features".to_owned());
+            return Err("it has too many features, or one that is not finite".to_owned());
         }
         self.check_samples()?;
         match text::parse(&self.schedule).diagnostics.into_iter().find(|found| found.is_error()) {
@@ -137,11 +137,12 @@ impl TuningRecord {
             return Err(format!("its outcome is {}, and it has {what}", self.outcome.name()));
         }
         if self.samples.len() > MOST_SAMPLES {
-            return Err(format!("{} samples, where {MOST_SAMPLES} are the most", self.samples.len()));
+            let found = self.samples.len();
+            return Err(format!("it has {found} samples, and at most {MOST_SAMPLES} are allowed"));
         }
         match self.samples.iter().find(|seconds| !(seconds.is_finite() && **seconds > 0.0)) {
             None => Ok(()),
-            Some(seconds) => Err(format!("a call that took {seconds} seconds")),
+            Some(seconds) => Err(format!("it has a sample of {seconds} seconds")),
         }
     }
 
@@ -190,9 +191,9 @@ impl TuningRecord {
     }
 }
 
-fn length(what: &str, text: &str, most: usize) -> Result<(), String> {
+fn check_length(what: &str, text: &str, most: usize) -> Result<(), String> {
     if text.len() <= most {
         return Ok(());
     }
-    Err(format!("{what} has {} bytes, where {most} are the most", text.len()))
+    Err(format!("{what} has {} bytes, and at most {most} are allowed", text.len()))
 }

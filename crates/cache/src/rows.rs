@@ -33,7 +33,7 @@ pub struct Filter {
 
 impl Filter {
     /// The filter for the records of one key.
-    pub fn of(key: &ProgramKey) -> Filter {
+    pub fn for_key(key: &ProgramKey) -> Filter {
         Filter {
             program: Some(key.canonical.clone()),
             sizes: Some(key.sizes.clone()),
@@ -44,8 +44,8 @@ impl Filter {
     }
 
     /// The filter for the measured records of one schedule, in canonical names.
-    pub fn measured(key: &ProgramKey, schedule: &str) -> Filter {
-        Filter { measured: Some(true), schedule: Some(schedule.to_owned()), ..Filter::of(key) }
+    pub fn for_measured_schedule(key: &ProgramKey, schedule: &str) -> Filter {
+        Filter { measured: Some(true), schedule: Some(schedule.to_owned()), ..Filter::for_key(key) }
     }
 
     /// The conditions for SQLite, with their parameters.
@@ -97,7 +97,7 @@ const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, tar
 
 /// All columns of a file, including those that later versions added.
 fn columns(connection: &Connection) -> rusqlite::Result<String> {
-    Ok(format!("{COLUMNS}, {}", file::added_columns(connection)?.join(", ")))
+    Ok(format!("{COLUMNS}, {}", file::added_column_sql(connection)?.join(", ")))
 }
 
 /// Inserts a record, unless the table already has it. Returns true if it was inserted.
@@ -159,28 +159,28 @@ fn target_id(connection: &Connection, target: &TargetFingerprint) -> rusqlite::R
 }
 
 /// Reads the records that pass a filter, one by one. An invalid row is an error.
-pub(super) fn visit(
+pub(super) fn for_each_record(
     connection: &Connection,
     path: &Path,
     filter: &Filter,
     order: &str,
-    visit: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
+    action: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
 ) -> Result<(), CacheError> {
-    each(connection, path, filter, order, &mut |id, read| {
+    for_each_row(connection, path, filter, order, &mut |id, read| {
         let bad = |why| CacheError::BadRow { path: path.to_owned(), row: id, why };
-        visit(read.map_err(bad)?)?;
+        action(read.map_err(bad)?)?;
         Ok(ControlFlow::Continue(()))
     })
 }
 
 /// Calls `each` for every row that passes a filter, with the record or the row's defect, until
 /// `each` breaks.
-pub(super) fn each(
+pub(super) fn for_each_row(
     connection: &Connection,
     path: &Path,
     filter: &Filter,
     order: &str,
-    each: &mut dyn FnMut(i64, Result<TuningRecord, String>) -> Result<ControlFlow<()>, CacheError>,
+    action: &mut dyn FnMut(i64, Result<TuningRecord, String>) -> Result<ControlFlow<()>, CacheError>,
 ) -> Result<(), CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let (conditions, values) = filter.conditions();
@@ -189,7 +189,7 @@ pub(super) fn each(
     let mut query = connection.prepare(&query).map_err(sql)?;
     let mut rows = query.query(params_from_iter(values)).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
-        if each(row.get(0).map_err(sql)?, read(row))?.is_break() {
+        if action(row.get(0).map_err(sql)?, read_row(row))?.is_break() {
             break;
         }
     }
@@ -205,42 +205,43 @@ pub(super) fn count(connection: &Connection, filter: &Filter) -> rusqlite::Resul
 }
 
 /// Reads a row as a record, or returns its defect.
-fn read(row: &Row) -> Result<TuningRecord, String> {
+fn read_row(row: &Row) -> Result<TuningRecord, String> {
     let program = ProgramKey {
-        canonical: get(row, 1)?,
-        sizes: parse_sizes(&get::<String>(row, 2)?).ok_or("it has bad sizes")?,
+        canonical: read_column(row, 1)?,
+        sizes: parse_sizes(&read_column::<String>(row, 2)?).ok_or("invalid sizes")?,
         target: TargetFingerprint {
-            device: get(row, 3)?,
-            model: get(row, 4)?,
-            vectors: get(row, 5)?,
-            caches: TargetFingerprint::parse_caches(&get::<String>(row, 6)?).ok_or("it has bad caches")?,
+            device: read_column(row, 3)?,
+            model: read_column(row, 4)?,
+            vectors: read_column(row, 5)?,
+            caches: TargetFingerprint::parse_caches(&read_column::<String>(row, 6)?)
+                .ok_or("invalid caches")?,
         },
-        threads: get(row, 7)?,
+        threads: read_column(row, 7)?,
     };
     let record = TuningRecord {
         program,
-        title: get(row, 8)?,
-        schedule: get(row, 9)?,
-        strategy: get(row, 10)?,
-        outcome: Outcome::parse(&get::<String>(row, 11)?, get(row, 12)?)
-            .ok_or("it has an unknown outcome")?,
-        samples: samples_from(&get::<Vec<u8>>(row, 13)?).ok_or("it has bad samples")?,
-        tool_version: get(row, 14)?,
-        time: get(row, 15)?,
+        title: read_column(row, 8)?,
+        schedule: read_column(row, 9)?,
+        strategy: read_column(row, 10)?,
+        outcome: Outcome::parse(&read_column::<String>(row, 11)?, read_column(row, 12)?)
+            .ok_or("unknown outcome")?,
+        samples: samples_from(&read_column::<Vec<u8>>(row, 13)?).ok_or("invalid samples")?,
+        tool_version: read_column(row, 14)?,
+        time: read_column(row, 15)?,
         // The integers of SQLite are signed, so a seed is kept by its bits.
-        seed: get::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
-        trial: get(row, 17)?,
-        resources: get(row, 19)?,
-        features: features_from(&get::<Vec<u8>>(row, 20)?).ok_or("it has bad features")?,
+        seed: read_column::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
+        trial: read_column(row, 17)?,
+        resources: read_column(row, 19)?,
+        features: features_from(&read_column::<Vec<u8>>(row, 20)?).ok_or("invalid features")?,
     };
     record.check()?;
-    if get::<Option<f64>>(row, 18)? != record.median() {
-        return Err("its time is not that of its samples".to_owned());
+    if read_column::<Option<f64>>(row, 18)? != record.median() {
+        return Err("its median is not that of its samples".to_owned());
     }
     Ok(record)
 }
 
-pub(super) fn get<T: FromSql>(row: &Row, column: usize) -> Result<T, String> {
+pub(super) fn read_column<T: FromSql>(row: &Row, column: usize) -> Result<T, String> {
     row.get(column).map_err(|error| error.to_string())
 }
 
@@ -273,7 +274,7 @@ pub(super) fn remove_damaged(connection: &Connection) -> rusqlite::Result<usize>
         let mut query = connection.prepare(&format!("SELECT {} FROM {JOINED}", columns(connection)?))?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            if read(row).is_err() {
+            if read_row(row).is_err() {
                 damaged.push(row.get(0)?);
             }
         }

@@ -30,7 +30,7 @@ fn names_comments_and_layout_do_not_matter() {
     assert_eq!(one.sizes(), other.sizes());
     assert_eq!(one.sizes(), [("s0".to_owned(), 64), ("s1".to_owned(), 32), ("s2".to_owned(), 16)]);
     assert_eq!((one.title().as_str(), other.title().as_str()), ("mm M=64,K=32,N=16", "gemm X=64,Y=32,Z=16"));
-    assert_eq!((one.own_size("s1"), other.own_size("s1")), ("K", "Y"));
+    assert_eq!((one.program_size_name("s1"), other.program_size_name("s1")), ("K", "Y"));
     assert_eq!(
         one.text(),
         "program 1\ns0 size from 1\ns1 size from 1\ns2 size from 1\nt0 input float32(s0, s1)\nt1 input float32(s1, s2)\n\
@@ -117,7 +117,7 @@ fn schedules_of_functions_called_twice_are_renamed() {
     let steps = "split f.t.i -> io, ii:8\nvectorize f.t.ii\nsplit f_2.t.i -> io, ii:4\nvectorize f_2.t.ii\n";
     let kept = one.to_canonical(&text::parse(steps).schedule, &cpu());
     assert_eq!(kept.refusal, None);
-    let there = other.to_own(&kept.schedule, &cpu());
+    let there = other.to_program_names(&kept.schedule, &cpu());
     assert_eq!(there.refusal, None);
     let named: Vec<String> = there.schedule.to_string().lines().map(str::to_owned).collect();
     assert!(
@@ -194,7 +194,7 @@ proptest! {
             prop_assert_eq!(&kept.refusal, &None);
             let read = text::parse(&kept.schedule.to_string());
             prop_assert!(read.diagnostics.is_empty(), "{:?}", read.diagnostics);
-            let found = two.to_own(&read.schedule, &cpu());
+            let found = two.to_program_names(&read.schedule, &cpu());
             prop_assert_eq!(&found.refusal, &None);
             let loops = |program, schedule| nameless(apply(program, schedule, &cpu()).unwrap());
             prop_assert_eq!(loops(&own, &schedule), loops(&other, &found.schedule));

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use support::{product_record, target};
 use tempfile::{TempDir, tempdir};
-use tilewright_cache::{Cache, CacheError, Filter, Merged, TuningRecord};
+use tilewright_cache::{Cache, CacheError, Filter, MergeCounts, TuningRecord};
 
 /// The environment variable of a process that a test starts to insert records.
 const WRITER: &str = "TILEWRIGHT_TEST_WRITER";
@@ -93,7 +93,7 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
     refused(&other, &["another program"]);
     let trigger = with("trigger", &whole);
     sqlite(&trigger, "CREATE TRIGGER bad AFTER INSERT ON record BEGIN DELETE FROM record; END");
-    refused(&trigger, &["its tables are other ones"]);
+    refused(&trigger, &["its tables are not those of a cache"]);
     // The valid cache is still valid.
     assert_eq!(count(&path), 50);
 }
@@ -125,7 +125,7 @@ fn an_old_file_is_brought_up_to_date_and_one_that_cannot_be_written_is_read_as_i
     let other = folder.path().join("other.sqlite");
     fs::write(&other, &old).unwrap();
     sqlite(&other, "ALTER TABLE record DROP COLUMN trial");
-    refused(&other, &["its tables are other ones"]);
+    refused(&other, &["its tables are not those of a cache"]);
     #[cfg(unix)]
     {
         let before = folder.path().join("before.sqlite");
@@ -145,9 +145,9 @@ fn a_damaged_row_does_not_hide_the_next_best() {
     let cache = Cache::open(&path).unwrap();
     let choice = cache.best_usable(&numbered(0, 0).program, &Ok).unwrap();
     assert_eq!(choice.best.unwrap().trial, Some(1));
-    assert_eq!(choice.skipped.len(), 1);
-    assert_eq!(choice.skipped[0].seconds, None);
-    assert!(choice.skipped[0].why.contains("its schedule cannot be read"), "{:?}", choice.skipped);
+    assert_eq!(choice.unusable.len(), 1);
+    assert_eq!(choice.unusable[0].seconds, None);
+    assert!(choice.unusable[0].why.contains("its schedule cannot be read"), "{:?}", choice.unusable);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn rows_of_a_stranger_are_checked_and_can_be_removed() {
         let cache = Cache::open(&copy).unwrap();
         let error = cache.records(&Filter::default()).unwrap_err().to_string();
         assert!(error.contains("copy"), "{damage}: {error}");
-        assert!(cache.merge(&copy).is_ok(), "merging with itself reads nothing");
+        assert!(cache.merge(&copy).is_ok(), "a cache is merged with itself without reading it");
         let into = Cache::in_memory().unwrap();
         assert!(into.merge(&copy).is_err(), "{damage}");
         assert_eq!(into.count(&Filter::default()).unwrap(), 0);
@@ -248,7 +248,7 @@ fn a_killed_process_loses_no_record_that_it_has_inserted() {
 /// Starts this test program again, to insert records and report each one.
 fn start_writer(path: &Path, writer: u64, trials: u64) -> std::process::Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "inserts_if_it_was_started_for_that", "--nocapture"])
+        .args(["--exact", "writer_process", "--nocapture"])
         .env(WRITER, format!("{writer} {trials} {}", path.display()))
         .stdout(Stdio::piped())
         .spawn()
@@ -256,7 +256,7 @@ fn start_writer(path: &Path, writer: u64, trials: u64) -> std::process::Child {
 }
 
 #[test]
-fn inserts_if_it_was_started_for_that() {
+fn writer_process() {
     let Ok(task) = std::env::var(WRITER) else { return };
     let mut words = task.splitn(3, ' ');
     let mut number = || words.next().unwrap().parse::<u64>().unwrap();
@@ -278,17 +278,17 @@ fn an_export_brings_everything_to_another_cache_once() {
     assert_eq!(cache.export(&export, &Filter::default()).unwrap(), 20);
     assert!(cache.import(&path).unwrap_err().to_string().contains("this cache itself"));
     let other = Cache::in_memory().unwrap();
-    assert_eq!(other.import(&export).unwrap(), Merged { added: 20, known: 0 });
-    assert_eq!(other.import(&export).unwrap(), Merged { added: 0, known: 20 });
-    assert_eq!(other.merge(&path).unwrap(), Merged { added: 0, known: 20 });
+    assert_eq!(other.import(&export).unwrap(), MergeCounts { added: 20, known: 0 });
+    assert_eq!(other.import(&export).unwrap(), MergeCounts { added: 0, known: 20 });
+    assert_eq!(other.merge(&path).unwrap(), MergeCounts { added: 0, known: 20 });
     let all = Filter::default();
     assert_eq!(other.records(&all).unwrap(), cache.records(&all).unwrap());
-    assert_eq!(Cache::in_memory().unwrap().merge(&path).unwrap(), Merged { added: 20, known: 0 });
+    assert_eq!(Cache::in_memory().unwrap().merge(&path).unwrap(), MergeCounts { added: 20, known: 0 });
     assert!(matches!(other.merge(Path::new("nowhere")), Err(CacheError::Missing(_))));
     assert!(matches!(other.import(Path::new("nowhere")), Err(CacheError::Io { .. })));
     let nothing = Filter { threads: Some(77), ..Filter::default() };
     assert_eq!(cache.export(&export, &nothing).unwrap(), 0);
-    assert_eq!(other.import(&export).unwrap(), Merged::default());
+    assert_eq!(other.import(&export).unwrap(), MergeCounts::default());
 }
 
 #[test]
@@ -336,5 +336,5 @@ fn a_bad_export_changes_nothing() {
 fn the_default_is_in_the_users_data_folder() {
     let path = Cache::default_path().unwrap();
     assert!(path.ends_with("tilewright/cache.sqlite"), "{}", path.display());
-    assert_eq!(target().cpu(2), Some(support::cpu()));
+    assert_eq!(target().to_cpu(2), Some(support::cpu()));
 }

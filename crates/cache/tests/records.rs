@@ -40,7 +40,7 @@ fn records_come_back_as_they_were() {
         assert!(!cache.insert(record).unwrap(), "the same record was kept twice");
     }
     assert_eq!(cache.records(&Filter::default()).unwrap(), kept);
-    assert_eq!(cache.count(&Filter::of(&kept[0].program)).unwrap(), 6);
+    assert_eq!(cache.count(&Filter::for_key(&kept[0].program)).unwrap(), 6);
     let failures = Filter { measured: Some(false), ..Filter::default() };
     assert_eq!(cache.records(&failures).unwrap(), kept[1..6]);
 }
@@ -139,7 +139,7 @@ fn a_miss_is_explained_field_by_field() {
 
     let old = TuningRecord { tool_version: "0.0.1".to_owned(), ..product_record(64, 64, 64, 2.0) };
     cache.insert(&old).unwrap();
-    let hit = Explanation::Hit { record: Box::new(old), other_version: Some("0.0.1".to_owned()) };
+    let hit = Explanation::Hit { record: Box::new(old), measured_by_version: Some("0.0.1".to_owned()) };
     assert_eq!(cache.explain(&key).unwrap(), hit);
 }
 
@@ -163,7 +163,10 @@ fn clearing_removes_what_is_meant_and_nothing_else() {
     }
     assert_eq!(cache.summaries(&Filter::default()).unwrap().len(), 2);
     assert_eq!(cache.clear(&Filter { measured: Some(false), ..Filter::default() }).unwrap(), 1);
-    assert_eq!(cache.clear(&Filter { before: Some(1_900_000_000), ..Filter::of(&one.program) }).unwrap(), 1);
+    assert_eq!(
+        cache.clear(&Filter { before: Some(1_900_000_000), ..Filter::for_key(&one.program) }).unwrap(),
+        1
+    );
     assert_eq!(cache.records(&Filter::default()).unwrap(), [two, late]);
     assert_eq!(cache.clear(&Filter::default()).unwrap(), 2);
     assert_eq!(cache.clear(&Filter::default()).unwrap(), 0);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use tilewright::strategy::{Entry, find, usual};
-use tilewright::target::{Machine, Vectors};
-use tilewright::tuner::tune::{Proving, STARTS};
+use tilewright::target::{Machine, VectorInstructions};
+use tilewright::tuner::tune::{DEFAULT_STARTS, ProofScope};
 
 use crate::failure::Failure;
 
@@ -22,16 +22,16 @@ use crate::failure::Failure;
     name = "tilewright",
     version,
     max_term_width = 110,
-    about = "Tensor and image programs, written as mathematics, as fast kernels.",
-    long_about = "Tensor and image programs, written as mathematics, as fast kernels.\n\n\
+    about = "Compiles tensor and image programs, written as mathematics, to fast kernels.",
+    long_about = "Compiles tensor and image programs, written as mathematics, to fast kernels.\n\n\
         A program is a file of functions such as\n\n    \
         def mv(float(M,K) A, float(K) x) -> (y) {\n      \
           y(i) +=! A(i,k) * x(k)\n    \
         }\n\n\
-        Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the language, docs/schedules.md how to make it fast; examples/ has programs to start from.",
+        Index variables need no declaration: their ranges follow from the shapes of the tensors that they index. docs/language.md teaches the language, docs/schedules.md teaches how to make programs fast, and examples/ has programs to start from.",
     after_help = "Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright bench examples/paper/mv.tw --sizes M=1024,K=1024\n\n\
-    Exit status: 0 done, 1 the input was at fault, 2 wrong usage, 3 the machine lacks what was asked for, 70 a bug in Tilewright."
+    Exit status: 0 success, 1 a mistake in the input, 2 a mistake on the command line, 3 the machine lacks something that the options require, 70 a bug in Tilewright."
 )]
 pub struct Args {
     /// The command to execute.
@@ -42,8 +42,8 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check programs: names, types, ranges and bounds. Reports every mistake at its place in the
-    /// text.
+    /// Check programs: names, types, ranges and bounds. Reports every mistake with its position
+    /// in the text.
     Check(CheckArgs),
     /// Show a program at one stage of compilation: ranges, checked program, schedule, loops or
     /// code.
@@ -78,8 +78,8 @@ pub struct DevicesArgs {
 /// `tilewright check`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A program is proved for every size of at least 1. With --sizes the proof is for these sizes. \
-    FILE checks every function of a file, FILE:NAME one of them and those that it calls.\n\n\
+    after_help = "Without --sizes, a program is checked for all sizes of at least 1; with --sizes, for these sizes. \
+    FILE checks every function of a file; FILE:NAME checks one function and the functions that it calls.\n\n\
     Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright check examples/*/*.tw\n  \
     tilewright check examples/paper/mv.tw:mv --sizes M=64"
 )]
@@ -95,9 +95,9 @@ pub struct CheckArgs {
 /// `tilewright show`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The stages, in the order of the compiler: ranges and program are of the text; dependences say which instances of statements must keep their order; the space is what `tune` chooses from; a schedule is a list of steps; loops \
-    are what the steps make of the program; llvm and asm are the code. From dependences on, all sizes must be given.\n\n\
-    A schedule that is shown can be edited and given back with --schedule; docs/schedules.md teaches the steps.\n\n\
+    after_help = "The stages, in the order of the compiler: `ranges` and `program` describe the checked text; `dependences` lists the statement instances that must keep their order; `space` lists the knobs from which `tune` chooses schedules; `schedule` is a list of steps; \
+    `loops` is the program after these steps, and `cost` is its predicted time; `llvm`, `asm`, `cuda` and `opencl` are the generated code. From dependences on, all sizes must be given.\n\n\
+    A printed schedule can be edited and then used with --schedule; docs/schedules.md teaches the steps.\n\n\
     Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
     tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
     tilewright show examples/paper/mv.tw --stage schedule --sizes M=1000,K=1000 > mv.sched\n  \
@@ -128,8 +128,8 @@ pub struct ShowArgs {
 /// The stages that `show` can print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stage {
-    /// Every statement with the range of each variable and its origin, and the shape of each
-    /// tensor.
+    /// Every statement with the range of each variable and the reason for it, and the shape of
+    /// each tensor.
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
@@ -138,7 +138,7 @@ pub enum Stage {
     Dependences,
     /// The search space of schedules: every knob with its values, and the number of points.
     Space,
-    /// The time that the cost model predicts for the schedule, in its parts.
+    /// The time that the cost model predicts for the schedule, with its components.
     Cost,
     /// The default schedule, or the one of --schedule as it was parsed.
     Schedule,
@@ -166,13 +166,13 @@ pub enum Stage {
 #[command(
     after_help = "A schedule changes the order in which a program computes, never what it computes: two instances of statements that depend on \
     each other keep their order, and values that are computed again read the same inputs. Steps that break this are refused. This command \
-    checks the loops that came out once more, by another way: it follows every value of the loops back to the instance of the program \
-    that it stands for, whatever the data. Sums may be added up in another order, as the language allows.\n\n\
-    The schedule is that of --schedule, what `tilewright tune` has found for the program here, or the default schedule, as for `run`.\n\n\
+    checks the resulting loops again, by another method: it traces every value of the loops back to the statement instance of the program \
+    that computes this value. The proof holds for all data. The terms of a sum may be added in another order, as the language allows.\n\n\
+    The schedule is the one of --schedule. Without this option, it is the best schedule that the cache has for the program on this machine, or else the default schedule. `run` and `bench` choose in the same way.\n\n\
     Verdicts, with their exit statuses:\n  \
     proved     0   the loops compute what the program says, for every input of these sizes\n  \
-    undecided  0   neither could be shown, and why; `tilewright run --check` compares results with the interpreter\n  \
-    refuted    70  the loops compute something else: a counterexample, and a bug in Tilewright, which should have refused the schedule\n\n\
+    undecided  0   the prover could show neither, and prints the reason; `tilewright run --check` compares results with the interpreter\n  \
+    refuted    70  the loops compute something else: prints a counterexample. This is a bug in Tilewright, which should have refused the schedule\n\n\
     Examples:\n  tilewright prove examples/flextensor/gemm.tw --sizes M=512,N=512,K=512\n  \
     tilewright prove gemm.tw --sizes M=1000,N=1000,K=1000 --schedule gemm.sched\n  \
     tilewright prove gemm.tw --sizes M=512,N=512,K=512 --target cuda --json"
@@ -196,7 +196,7 @@ pub struct ProveArgs {
     pub compile: CompileArgs,
     /// The cache of tuned schedules to use.
     #[command(flatten)]
-    pub cache: cache::CacheFile,
+    pub cache: cache::CacheOption,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -243,19 +243,19 @@ pub struct CompileArgs {
     pub threads: Option<usize>,
     /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorInstructions>,
 }
 
 /// `tilewright run`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
-    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9. \
+    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given get random values from the seed: \
+    floats between -1 and 1, integers that are used as an index within the bounds of the indexed dimension, uint8 from 0 to 255, other integers from 0 to 9. \
     --in 'A=uniform(LOW,HIGH)' takes numbers from LOW to HIGH instead, both included.\n\n\
-    --check compares every element with what the interpreter computes, within a bound on what rounding can do to it. An element that \
-    rounding decides, such as one behind a division by nearly nothing, is not compared, but counted.\n\n\
-    The program is compiled by the schedule of --schedule, by what `tilewright tune` has found for it here, or by its default schedule; \
-    which one is said on standard error. --schedule default is the default schedule in any case; a file of that name is ./default.\n\n\
+    --check compares every element with the interpreter's result, within a bound on the rounding error. An element that \
+    rounding alone decides, such as one after a division by a number near 0, is not compared; the number of such elements is reported.\n\n\
+    The program is compiled with the schedule of --schedule. Without this option, it is compiled with the best schedule that the cache has for it \
+    on this machine, or else with its default schedule. A line on standard error names the schedule. --schedule default always selects the default schedule; a file of that name is ./default.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
@@ -277,7 +277,7 @@ pub struct RunArgs {
     pub compile: CompileArgs,
     /// The cache of tuned schedules to use.
     #[command(flatten)]
-    pub file: cache::CacheFile,
+    pub cache: cache::CacheOption,
     /// Compare the results with those of the interpreter, and fail with status 70 if they differ.
     #[arg(long)]
     pub check: bool,
@@ -286,10 +286,10 @@ pub struct RunArgs {
 /// `tilewright bench`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Calls are repeated until the machine has settled, then timed one by one, or in batches if they are short; the median \
-    is the answer, and p10 and p90 say how far to trust it. Compiling, and packing what the program declares const, \
+    after_help = "Calls are first repeated to warm up the machine, then timed one by one, or in batches if they are short. The result is the median; \
+    the percentiles p10 and p90 show how much the samples vary. Compiling, and packing the inputs that the program declares const, \
     are not part of the time. GFLOP/s counts the operations of the program's text: 2*M*N*K for a matrix product. \
-    GB/s counts every input and result once. What a program updates in place goes on from call to call.\n\n\
+    GB/s counts every input and result once. A tensor that a program updates in place keeps its values from call to call.\n\n\
     Examples:\n  tilewright bench examples/paper/mv.tw --sizes M=1024,K=1024\n  \
     tilewright bench gemm.tw --sizes M=1000,N=1000,K=1000 --schedule gemm.sched --threads 1\n  \
     tilewright bench gemm.tw --sizes M=64,N=64,K=64 --cold --samples 100 --json"
@@ -307,7 +307,7 @@ pub struct BenchArgs {
     pub compile: CompileArgs,
     /// The cache of tuned schedules to use.
     #[command(flatten)]
-    pub file: cache::CacheFile,
+    pub cache: cache::CacheOption,
     /// Minimum time that all samples on a CPU take together, such as 500ms or 2s. A fifth of it is
     /// the minimum time of warming up, on a CPU and on a device.
     #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
@@ -339,15 +339,15 @@ pub struct BenchArgs {
     The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best \
     so far; a second Ctrl-C skips the final comparison of the best candidates. With --trials 0 \
     only the first choice of the cost model is tried.\n\n\
-    Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
+    Give inputs if the time of a program depends on its data, as with lookups and scatters.\n\n\
     Speeds are also printed as a share of the machine's peak rates. Those of a CPU are measured \
     before the first search and kept; those of a device come from its description. On a \
-    device, calls are timed by its own clock, with an empty cache, as `bench` does.\n\n\
+    device, calls are timed by the clock of the device, with an empty cache, as in `bench`.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json\n  \
     tilewright tune gemm.tw --sizes M=4096,N=4096,K=4096 --target cuda:0 --time 2m\n  \
-    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.tape\n  \
-    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape")]
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.recording\n  \
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.recording")]
 pub struct TuneArgs {
     /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
@@ -368,7 +368,7 @@ pub struct TuneArgs {
     pub strategy: Option<String>,
     /// Maximum number of starting points that the cost model proposes. With 0 the search starts
     /// without the model.
-    #[arg(long, value_name = "N", default_value_t = STARTS)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STARTS)]
     pub starts: usize,
     /// Search the schedules of this template instead of those that the analysis finds.
     /// docs/strategies.md explains templates.
@@ -385,7 +385,7 @@ pub struct TuneArgs {
     pub threads: Option<usize>,
     /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorInstructions>,
     /// Seed for every random choice.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -400,7 +400,7 @@ pub struct TuneArgs {
     pub rounding: RoundingArgs,
     /// The cache to read and to write.
     #[command(flatten)]
-    pub file: cache::CacheFile,
+    pub cache: cache::CacheOption,
     /// Write the winner's schedule to this file.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -423,15 +423,15 @@ pub struct TuneArgs {
 
 impl TuneArgs {
     /// Returns which schedules are proved.
-    pub fn proving(&self) -> Proving {
+    pub fn proving(&self) -> ProofScope {
         match (self.prove, self.no_prove) {
-            (true, _) => Proving::Candidates,
-            (false, true) => Proving::Never,
-            (false, false) => Proving::Winners,
+            (true, _) => ProofScope::Candidates,
+            (false, true) => ProofScope::Never,
+            (false, false) => ProofScope::Winners,
         }
     }
 
-    /// Returns the strategy that was asked for, or the default strategy for a machine.
+    /// Returns the strategy of the option, or the default strategy for a machine.
     pub fn strategy(&self, machine: &Machine) -> Result<Entry, Failure> {
         match &self.strategy {
             Some(name) => find(name).map_err(|error| Failure::Usage(error.to_string())),
@@ -458,34 +458,34 @@ pub fn parse_sizes(text: &str) -> Result<Vec<(String, i64)>, String> {
 }
 
 /// The maximum of `--threads`: larger than the number of cores of any machine.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
-        _ => Err(format!("write a number from 1 to {MOST_THREADS}")),
+        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
+        _ => Err(format!("write a number from 1 to {MAX_THREADS}")),
     }
 }
 
 /// The maximum of `--samples`: every sample is kept in memory, and more samples add no information.
-const MOST_SAMPLES: usize = 1_000_000;
+const MAX_SAMPLES: usize = 1_000_000;
 
 fn samples(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(samples @ 1..=MOST_SAMPLES) => Ok(samples),
-        _ => Err(format!("write a number from 1 to {MOST_SAMPLES}")),
+        Ok(samples @ 1..=MAX_SAMPLES) => Ok(samples),
+        _ => Err(format!("write a number from 1 to {MAX_SAMPLES}")),
     }
 }
 
-fn vectors() -> impl TypedValueParser<Value = Vectors> {
-    PossibleValuesParser::new(Vectors::ALL.map(Vectors::name)).map(|name| {
-        let named = |vectors: &Vectors| vectors.name() == name;
-        Vectors::ALL.into_iter().find(named).expect("the parser takes the names of these alone")
+fn vectors() -> impl TypedValueParser<Value = VectorInstructions> {
+    PossibleValuesParser::new(VectorInstructions::ALL.map(VectorInstructions::name)).map(|name| {
+        let named = |vectors: &VectorInstructions| vectors.name() == name;
+        VectorInstructions::ALL.into_iter().find(named).expect("the parser accepts only these names")
     })
 }
 
 /// The maximum of a time option.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Parses `500ms`, `1.5s` or `2m`.
 fn duration(text: &str) -> Result<Duration, String> {
@@ -503,8 +503,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 = number.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(number * seconds)
         .ok()
-        .filter(|time| *time <= LONGEST)
-        .ok_or_else(|| "24h is the longest".to_owned())
+        .filter(|time| *time <= MAX_TIME)
+        .ok_or_else(|| "a time is at most 24h".to_owned())
 }
 
 #[cfg(test)]
@@ -529,7 +529,7 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(duration("25h").unwrap_err(), "24h is the longest");
+        assert_eq!(duration("25h").unwrap_err(), "a time is at most 24h");
     }
 
     #[test]

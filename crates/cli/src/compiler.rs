@@ -7,14 +7,14 @@ use tilewright::ir::Program;
 use tilewright::runtime::Pool;
 
 use crate::args::CompileArgs;
-use crate::args::cache::CacheFile;
+use crate::args::cache::CacheOption;
 use crate::failure::Failure;
 use crate::machine::open;
-use crate::schedule::{AskedSchedule, ScheduleSource};
+use crate::schedule::{ScheduleOption, ScheduleSource};
 
 /// The options of a compilation.
 pub struct Compiler {
-    schedule: AskedSchedule,
+    schedule: ScheduleOption,
     /// The target.
     pub target: OpenTarget,
 }
@@ -36,13 +36,13 @@ pub struct Compiled {
 impl Compiler {
     /// Reads the options, and opens the target.
     pub fn new(args: &CompileArgs, name: TargetName) -> Result<Compiler, Failure> {
-        let schedule = AskedSchedule::read(args.schedule.as_deref())?;
+        let schedule = ScheduleOption::read(args.schedule.as_deref())?;
         Ok(Compiler { schedule, target: open(name, args)? })
     }
 
     /// Compiles a program with the schedule of `--schedule`, else with the best usable schedule of
     /// the cache, else with the default schedule.
-    pub fn compile(self, file: &CacheFile, program: &Program) -> Result<(Compiled, OpenTarget), Failure> {
+    pub fn compile(self, file: &CacheOption, program: &Program) -> Result<(Compiled, OpenTarget), Failure> {
         let Compiler { schedule, target } = self;
         let schedule = schedule.choose(program, &target, file)?;
         let compiled = compile(program, &schedule.chosen.schedule, &target);

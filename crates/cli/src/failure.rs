@@ -58,7 +58,7 @@ impl Failure {
     pub fn print(&self) {
         let text = self.to_string();
         if !text.is_empty() {
-            crate::output::complain(&format!("error: {text}"));
+            crate::output::print_error_line(&format!("error: {text}"));
         }
     }
 }
@@ -87,7 +87,7 @@ impl Failure {
     pub fn from_stage(error: StageError) -> Failure {
         match error {
             StageError::Codegen(error) => Failure::from_codegen(error),
-            StageError::OtherTarget(_) => Failure::Usage(error.to_string()),
+            StageError::NoSuchStage(_) => Failure::Usage(error.to_string()),
             StageError::InvalidNest(_) => Failure::Bug(error.to_string()),
         }
     }
@@ -96,9 +96,9 @@ impl Failure {
     pub fn from_build(error: BuildError) -> Failure {
         match error {
             BuildError::Codegen(error) => Failure::from_codegen(error),
-            BuildError::NoSuchVectors(_) | BuildError::Gpu(_) => Failure::Machine(error.to_string()),
-            BuildError::OpenShape(_) => Failure::Input(error.to_string()),
-            BuildError::OtherProgram(_) | BuildError::InvalidNest(_) => Failure::Bug(error.to_string()),
+            BuildError::UnsupportedVectors(_) | BuildError::Gpu(_) => Failure::Machine(error.to_string()),
+            BuildError::UnknownShape(_) => Failure::Input(error.to_string()),
+            BuildError::NestMismatch(_) | BuildError::InvalidNest(_) => Failure::Bug(error.to_string()),
         }
     }
 
@@ -109,7 +109,7 @@ impl Failure {
                 let diagnostic = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.to_string());
                 source.print(&[diagnostic
                     .help("check the data that the index or its condition depends on, or clamp the index")
-                    .help("`tilewright run --target interp` says which element it was, and where")]);
+                    .help("`tilewright run --target interp` prints the element and the iteration")]);
                 Failure::Reported
             }
             RunError::Memory(_) => Failure::Input(format!("{error}; give smaller sizes")),

@@ -7,24 +7,24 @@ use tilewright::interp::{Inputs, seed};
 use tilewright::ir::{DType, Number, Program, SymbolKind, Tensor};
 use tilewright::syntax::Bindings;
 use tilewright::syntax::ast::Function;
-use tilewright::syntax::diagnostic::similar;
+use tilewright::syntax::diagnostic::most_similar;
 use tilewright::syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
 
 use crate::failure::Failure;
 use crate::npy;
 use crate::source::Source;
-use crate::uniform::Range;
+use crate::uniform::UniformRange;
 
 /// The origin of the sizes that `--sizes` lists.
-const BY_OPTION: &str = "--sizes";
+const SIZES_OPTION: &str = "--sizes";
 
 /// The sizes and inputs that the user has given.
 #[derive(Default)]
-pub struct Given {
+pub struct GivenInputs {
     sizes: Sizes,
     tensors: BTreeMap<String, (Tensor, String)>,
     /// Tensors of random numbers, which are generated when their shape is known.
-    random: BTreeMap<String, Range>,
+    random: BTreeMap<String, UniformRange>,
     scalars: BTreeMap<String, Number>,
     /// The seed of the random numbers.
     seed: u64,
@@ -58,7 +58,7 @@ pub fn refuse_unknown_sizes(
     match sizes.iter().find(|(name, _)| !names.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
-            let hint = similar(name, names.iter().copied())
+            let hint = most_similar(name, names.iter().copied())
                 .map(|close| format!(" Did you mean {close}?"))
                 .unwrap_or_default();
             let listed = if names.is_empty() {
@@ -75,31 +75,32 @@ pub fn refuse_unknown_sizes(
 }
 
 /// Reads all sizes and inputs that the user has given for a function.
-pub fn gather(
+pub fn read_inputs(
     source: &Source,
     name: &str,
     sizes: &[(String, i64)],
     inputs: &[String],
     seed: u64,
-) -> Result<Given, Failure> {
+) -> Result<GivenInputs, Failure> {
     let function = source.function(name);
-    let mut given = Given { seed, ..Given::default() };
+    let mut given = GivenInputs { seed, ..GivenInputs::default() };
     let listed = bindings(sizes)?;
     refuse_unknown_sizes(source, &[function], &listed)?;
     for (size, value) in listed.iter() {
-        given.sizes.set(size, value, BY_OPTION);
+        given.sizes.set(size, value, SIZES_OPTION);
     }
     for input in inputs {
         given.read(function, input)?;
     }
     for (size, value) in given.sizes.bindings.iter() {
         if let Some((_, dtype)) = scalars(function).find(|(scalar, _)| scalar.text == size) {
-            given.scalars.entry(size.to_owned()).or_insert(integer(size, dtype, value.into())?);
+            given.scalars.entry(size.to_owned()).or_insert(checked_integer(size, dtype, value.into())?);
         }
     }
     for (tensor, ty) in tensors(function) {
         if let (Some(ty), Some((value, path))) = (ty, given.tensors.get(&tensor.text)) {
-            let taken = given.sizes.take(tensor, ty, value.shape(), format!("{} ({path})", tensor.text));
+            let taken =
+                given.sizes.infer_from_shape(tensor, ty, value.shape(), format!("{} ({path})", tensor.text));
             taken.map_err(|found| {
                 source.print(&[*found]);
                 Failure::Reported
@@ -109,15 +110,15 @@ pub fn gather(
     Ok(given)
 }
 
-fn integer(name: &str, dtype: DType, value: i128) -> Result<Number, Failure> {
+fn checked_integer(name: &str, dtype: DType, value: i128) -> Result<Number, Failure> {
     let (low, high) = dtype.integer_bounds().unwrap_or((i128::MIN, i128::MAX));
     if (low..=high).contains(&value) {
         return Ok(Number::Int(value));
     }
-    Err(Failure::Input(format!("{name} is {dtype}, which does not hold {value}")))
+    Err(Failure::Input(format!("{name} is {dtype}, and {value} is out of its range")))
 }
 
-impl Given {
+impl GivenInputs {
     /// Sizes and integer scalars.
     pub fn sizes(&self) -> &Bindings {
         &self.sizes.bindings
@@ -140,7 +141,7 @@ impl Given {
                     "{name} is a tensor and takes a file, --in {name}=FILE.npy, or random numbers, --in {name}=uniform(LOW,HIGH)"
                 ))),
                 None => {
-                    if let Some(range) = Range::read(name, value) {
+                    if let Some(range) = UniformRange::read(name, value) {
                         return self.random(function, name, range?);
                     }
                     let tensor = npy::read(Path::new(value))
@@ -171,7 +172,7 @@ impl Given {
         Ok(())
     }
 
-    fn random(&mut self, function: &Function, name: &str, range: Range) -> Result<(), Failure> {
+    fn random(&mut self, function: &Function, name: &str, range: UniformRange) -> Result<(), Failure> {
         self.refuse_tensor(function, name)?;
         self.random.insert(name.to_owned(), range);
         Ok(())
@@ -189,7 +190,7 @@ impl Given {
             .map(|(tensor, _)| tensor.text.as_str())
             .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
             .collect();
-        let hint = similar(name, names.iter().copied())
+        let hint = most_similar(name, names.iter().copied())
             .map(|close| format!(" Did you mean {close}?"))
             .unwrap_or_default();
         Err(Failure::Input(format!(
@@ -201,8 +202,8 @@ impl Given {
 
     /// Reads a scalar: a number, a file with a number, or a random number.
     fn scalar(&mut self, name: &str, dtype: DType, value: &str) -> Result<(), Failure> {
-        if let Some(range) = Range::read(name, value) {
-            let number = range?.of(dtype)?.scalar(name, dtype, self.seed);
+        if let Some(range) = UniformRange::read(name, value) {
+            let number = range?.for_type(dtype)?.scalar(name, dtype, self.seed);
             return self.set_scalar(name, dtype, number, "--in");
         }
         if value.ends_with(".npy") {
@@ -217,8 +218,8 @@ impl Given {
             _ if dtype.is_float() => value.parse().ok().map(Number::Float),
             _ => value.parse().ok().map(Number::Int),
         };
-        let number =
-            number.ok_or_else(|| Failure::Input(format!("{name} is {dtype}, and `{value}` is not")))?;
+        let number = number
+            .ok_or_else(|| Failure::Input(format!("{name} is {dtype}, but `{value}` is no {dtype}")))?;
         self.set_scalar(name, dtype, number, "--in")
     }
 
@@ -243,12 +244,12 @@ impl Given {
 
     fn set_scalar(&mut self, name: &str, dtype: DType, number: Number, from: &str) -> Result<(), Failure> {
         if dtype.is_integer() {
-            integer(name, dtype, number.as_i128())?;
+            checked_integer(name, dtype, number.as_i128())?;
         }
         // Only a scalar that is not used as an index can be larger than every index.
         if let (true, Ok(value)) = (dtype.is_integer(), i64::try_from(number.as_i128())) {
             if let (Some(first), Some(origin)) = (self.sizes.bindings.get(name), self.sizes.origin(name)) {
-                if origin != BY_OPTION {
+                if origin != SIZES_OPTION {
                     return Err(Failure::Usage(format!("--in gives {name} twice")));
                 }
                 if first != value {
@@ -267,16 +268,16 @@ impl Given {
 }
 
 /// Returns all inputs of the program: those that were given, and the others from the seed.
-pub fn machine_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
+pub fn complete_inputs(program: &Program, given: GivenInputs) -> Result<Inputs, Failure> {
     let seed = given.seed;
-    seed::completed(program, given_inputs(program, given)?, seed).map_err(Failure::no_memory)
+    seed::complete_inputs(program, given_inputs(program, given)?, seed).map_err(Failure::no_memory)
 }
 
 /// Returns the inputs that were given, after checking them: tensors, random tensors, and integer
 /// scalars that sizes determine.
-pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
+pub fn given_inputs(program: &Program, given: GivenInputs) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
-    let Given { sizes, mut tensors, mut random, scalars, seed } = given;
+    let GivenInputs { sizes, mut tensors, mut random, scalars, seed } = given;
     let sizes = sizes.bindings;
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         let shape = program
@@ -287,7 +288,7 @@ pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> 
             inputs.tensors.insert(declared.name.clone(), tensor);
         }
         if let Some(range) = random.remove(&declared.name) {
-            let made = range.of(declared.dtype)?.tensor(&declared.name, declared.dtype, &shape, seed);
+            let made = range.for_type(declared.dtype)?.tensor(&declared.name, declared.dtype, &shape, seed);
             inputs.tensors.insert(declared.name.clone(), made.map_err(Failure::no_memory)?);
         }
     }
@@ -295,7 +296,7 @@ pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> 
     let unused = unused.or(random.pop_first().map(|(name, _)| (name, "uniform".to_owned())));
     if let Some((name, from)) = unused {
         return Err(Failure::Input(format!(
-            "{name} is a result that `{}` defines by itself, so {from} has no use",
+            "{name} is a result that `{}` computes, so it takes no input, and {from} has no use",
             program.name
         )));
     }

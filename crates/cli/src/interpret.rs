@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright::interp::{Expected, Inputs, RunError, expect_with_progress, points, run_with_progress};
+use tilewright::interp::{Expected, Inputs, RunError, count_points, expect_with_progress, run_with_progress};
 use tilewright::ir::{Program, Tensor};
 use tilewright::syntax::{Code, Diagnostic};
 
 use crate::failure::Failure;
-use crate::output::complain;
+use crate::output::print_error_line;
 use crate::source::Source;
 
 /// The results of a program by name, in the order of the signature.
@@ -17,7 +17,7 @@ pub type Results = Vec<(String, Tensor)>;
 /// Refuses results that differ from those of the interpreter by more than rounding can explain.
 /// Reports the elements that rounding decides, because they could not be compared.
 pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results) -> Result<(), Failure> {
-    let expected = watched(program, |progress| expect_with_progress(program, inputs, progress));
+    let expected = with_progress_bar(program, |progress| expect_with_progress(program, inputs, progress));
     let expected = expected.map_err(|error| failure(source, program, error))?;
     let named = |(name, found)| expected.get(name).map(|expected: &Expected| (name, found, expected));
     let results: Vec<(&String, &Tensor, &Expected)> =
@@ -26,12 +26,12 @@ pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results
         let same = expected.compare(name, found);
         same.map_err(|difference| Failure::Bug(format!("the interpreter disagrees: {difference}")))?;
     }
-    for doubt in results.iter().filter_map(|(name, _, expected)| expected.doubt(name)) {
-        match doubt.is_total() {
-            true => complain(&format!(
+    for doubt in results.iter().filter_map(|(name, _, expected)| expected.not_compared(name)) {
+        match doubt.is_whole_tensor() {
+            true => print_error_line(&format!(
                 "warning: {doubt}. Give other inputs, such as --in NAME=FILE.npy or --in 'NAME=uniform(0.1,1)'"
             )),
-            false => complain(&format!("note: {doubt}")),
+            false => print_error_line(&format!("note: {doubt}")),
         }
     }
     Ok(())
@@ -39,15 +39,15 @@ pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results
 
 /// Interprets a program. An error is shown at its place in the source text.
 pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<Results, Failure> {
-    let results = watched(program, |progress| run_with_progress(program, inputs, progress));
+    let results = with_progress_bar(program, |progress| run_with_progress(program, inputs, progress));
     let mut results = results.map_err(|error| failure(source, program, error))?;
     let ordered = program.tensors_with(|role| role.is_result());
     Ok(ordered.filter_map(|(_, tensor)| results.remove_entry(&tensor.name)).collect())
 }
 
 /// Runs `work` with a progress bar that counts points.
-fn watched<T>(program: &Program, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
-    let bar = progress_bar(points(program));
+fn with_progress_bar<T>(program: &Program, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
+    let bar = progress_bar(count_points(program));
     let outcome = work(&mut |done| {
         bar.set_position(done);
         true

@@ -21,6 +21,7 @@
 //! | [`failure`], [`output`] | exit statuses, and writing to standard output and standard error |
 
 mod args;
+mod atomic_file;
 mod commands;
 mod compiler;
 mod failure;
@@ -38,7 +39,6 @@ mod target;
 mod template;
 mod text;
 mod uniform;
-mod whole_file;
 mod worker;
 
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ use std::io::{self, Write};
 use std::iter::once;
 
 use clap::Parser;
-use tilewright::tuner::worker::Launch;
+use tilewright::tuner::worker::WorkerCommand;
 
 use args::{Args, Command};
 
@@ -56,9 +56,9 @@ use args::{Args, Command};
 /// `worker` says how `tune` and `strategies` start the processes that try candidates. Such a
 /// process calls this function with the single argument `worker`. `None` is for a program that
 /// passes its arguments on, and can start itself.
-pub fn run(arguments: impl IntoIterator<Item = OsString>, worker: Option<Launch>) -> u8 {
+pub fn run(arguments: impl IntoIterator<Item = OsString>, worker: Option<WorkerCommand>) -> u8 {
     if let Some(launch) = worker {
-        worker::start_by(launch);
+        worker::set_launch(launch);
     }
     let arguments = once(OsString::from("tilewright")).chain(arguments);
     let status = match Args::try_parse_from(arguments) {
@@ -79,7 +79,9 @@ fn execute(command: Command) -> u8 {
     // A panic is a bug of Tilewright. The hook says so, and the command ends with the status that
     // scripts rely on.
     std::panic::set_hook(Box::new(|panic| {
-        output::complain(&format!("tilewright: this is a bug in Tilewright, please report it: {panic}"));
+        output::print_error_line(&format!(
+            "tilewright: this is a bug in Tilewright, please report it: {panic}"
+        ));
     }));
     match std::panic::catch_unwind(|| dispatch(&command)) {
         Ok(Ok(())) => 0,

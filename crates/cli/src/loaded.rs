@@ -19,7 +19,7 @@ use crate::memory::refuse_more_than_free;
 use crate::source::Source;
 
 /// How to time calls.
-pub struct Clock {
+pub struct TimingOptions {
     /// The minimum time of all samples together on a CPU. A fifth of it is the minimum time of
     /// warming up, on a CPU and on a device.
     pub time: Duration,
@@ -67,7 +67,7 @@ impl<'k> Loaded<'k> {
     }
 
     /// Times calls of the program. On a device, the time excludes copies to and from the device.
-    pub fn time(&mut self, source: &Source, clock: &Clock) -> Result<Timing, Failure> {
+    pub fn time(&mut self, source: &Source, clock: &TimingOptions) -> Result<Timing, Failure> {
         match self {
             Loaded::Cpu(loaded) => loaded.time(source, clock),
             Loaded::Gpu(loaded) => loaded.time(clock).map_err(|error| Failure::from_run(source, error)),
@@ -82,7 +82,7 @@ fn scalars(signature: &Signature, inputs: &Inputs) -> Vec<Number> {
 
 /// Places the tensors of some parameters: `copy` places a tensor of the user, `zeros` makes one
 /// where the user has given none.
-fn placed<T, E>(
+fn place_tensors<T, E>(
     parameters: &[Parameter],
     inputs: &mut Inputs,
     needed_again: bool,
@@ -103,7 +103,7 @@ fn placed<T, E>(
 }
 
 /// Pairs the names of the results with their tensors.
-fn named(signature: &Signature, tensors: Vec<Tensor>) -> Results {
+fn name_results(signature: &Signature, tensors: Vec<Tensor>) -> Results {
     signature.results.iter().map(|result| result.name.clone()).zip(tensors).collect()
 }
 
@@ -126,11 +126,14 @@ impl<'k> OnCpu<'k> {
     ) -> Result<OnCpu<'k>, Failure> {
         let (kernel, signature) = (executable.kernel(), executable.signature());
         let constants: usize = kernel.constants().iter().sum();
-        refuse_more_than_free("what the kernel keeps on the way", kernel.scratch_bytes() + constants)?;
+        refuse_more_than_free(
+            "storing the kernel's temporaries and packed constants",
+            kernel.scratch_bytes() + constants,
+        )?;
         let scalars = scalars(signature, inputs);
         let zeros = |own: &Parameter| Buffer::zeros(own.layout.dtype(), own.layout.shape());
         let mut buffers = |parameters: &[Parameter]| -> Result<Vec<Buffer>, TensorError> {
-            placed(parameters, inputs, needed_again, Buffer::from_tensor, zeros)
+            place_tensors(parameters, inputs, needed_again, Buffer::from_tensor, zeros)
         };
         let [constants, inputs, results] =
             [&signature.constants, &signature.inputs, &signature.results].map(|own| buffers(own));
@@ -149,10 +152,10 @@ impl<'k> OnCpu<'k> {
         let bound = self.executable.bind(self.pool, &views(&self.constants))?;
         bound.run(self.pool, &views(&self.inputs), &mut views_mut(&mut self.results), &self.scalars)?;
         let tensors = self.results.iter().map(Buffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
-        Ok(named(self.executable.signature(), tensors))
+        Ok(name_results(self.executable.signature(), tensors))
     }
 
-    fn time(&mut self, source: &Source, clock: &Clock) -> Result<Timing, Failure> {
+    fn time(&mut self, source: &Source, clock: &TimingOptions) -> Result<Timing, Failure> {
         let options = Options {
             warm_up_time: clock.time / 5,
             samples: clock.samples,
@@ -173,7 +176,7 @@ impl<'k> OnCpu<'k> {
 fn cache_flush(pool: &Pool) -> Result<CacheFlush<'_>, Failure> {
     let last = Cpu::host().caches.last().copied().unwrap_or(32 << 20);
     CacheFlush::new(2 * last, pool)
-        .map_err(|error| Failure::Machine(format!("emptying the caches takes memory: {error}")))
+        .map_err(|error| Failure::Machine(format!("there is no memory to empty the caches with: {error}")))
 }
 
 fn views(buffers: &[Buffer]) -> Vec<View<'_>> {
@@ -204,7 +207,7 @@ impl OnGpu {
         let copy = |tensor: &Tensor| DeviceBuffer::from_tensor(device, tensor);
         let zeros = |own: &Parameter| DeviceBuffer::zeros(device, own.layout.dtype(), own.layout.shape());
         let mut buffers = |parameters: &[Parameter]| -> Result<Vec<DeviceBuffer>, RunError> {
-            placed(parameters, inputs, needed_again, copy, zeros)
+            place_tensors(parameters, inputs, needed_again, copy, zeros)
         };
         let loaded = (|| {
             let constants = buffers(&signature.constants)?;
@@ -221,10 +224,10 @@ impl OnGpu {
         self.bound.launch(&inputs, &mut results, &self.scalars)?;
         self.bound.wait()?;
         let tensors = self.results.iter().map(DeviceBuffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
-        Ok(named(self.bound.signature(), tensors))
+        Ok(name_results(self.bound.signature(), tensors))
     }
 
-    fn time(&mut self, clock: &Clock) -> Result<Timing, RunError> {
+    fn time(&mut self, clock: &TimingOptions) -> Result<Timing, RunError> {
         let sampling = Sampling {
             warm_up_time: clock.time / 5,
             samples: clock.samples,

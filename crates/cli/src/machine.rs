@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// Describes the hardware that kernels are compiled for, without opening it.
 pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
     match name {
-        TargetName::Cpu => Ok(Machine::Cpu(part_of_host(args)?)),
+        TargetName::Cpu => Ok(Machine::Cpu(selected_cpu(args)?)),
         _ => {
             refuse_cpu_options(args)?;
             machine_of(name).map_err(Failure::from_gpu)
@@ -32,7 +32,7 @@ pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machin
 /// Opens the target that kernels run on.
 pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure> {
     match name {
-        TargetName::Cpu => part_of_host(args).map(OpenTarget::Cpu),
+        TargetName::Cpu => selected_cpu(args).map(OpenTarget::Cpu),
         _ => {
             refuse_cpu_options(args)?;
             OpenTarget::open(name).map_err(Failure::from_gpu)
@@ -41,10 +41,10 @@ pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure>
 }
 
 /// The part of this computer's CPU that the options select.
-fn part_of_host(args: &CompileArgs) -> Result<Cpu, Failure> {
+fn selected_cpu(args: &CompileArgs) -> Result<Cpu, Failure> {
     let host = Cpu::host();
     let widest = host.vectors.name();
-    CpuLimits { threads: args.threads, vectors: args.vectors }.of(host).map_err(|vectors| {
+    CpuLimits { threads: args.threads, vectors: args.vectors }.apply_to(host).map_err(|vectors| {
         Failure::Machine(format!("this machine has no {} vectors; its widest are {widest}", vectors.name()))
     })
 }

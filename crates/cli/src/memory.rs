@@ -30,11 +30,11 @@ fn sizes(program: &Program) -> Option<Vec<usize>> {
 
 /// Refuses tensors that are larger than any memory, and a run that exceeds the free memory.
 pub fn refuse_too_large(program: &Program, needed: Option<u128>) -> Result<(), Failure> {
-    let endless = program.tensors.iter().enumerate().find(|(at, tensor)| {
+    let oversized = program.tensors.iter().enumerate().find(|(at, tensor)| {
         let shape = program.shape(TensorId(*at as u32));
         shape.is_none_or(|shape| byte_size(tensor.dtype, &shape).is_none())
     });
-    if let Some((at, tensor)) = endless {
+    if let Some((at, tensor)) = oversized {
         let kind = tensor_type(program, TensorId(at as u32));
         return Err(Failure::Input(format!(
             "`{}` would be {kind}, which is larger than any memory",
@@ -45,16 +45,16 @@ pub fn refuse_too_large(program: &Program, needed: Option<u128>) -> Result<(), F
 }
 
 /// Refuses an operation that takes more memory than is free.
-pub fn refuse_more_than_free(what: &str, bytes: usize) -> Result<(), Failure> {
-    refuse(what, bytes as u128)
+pub fn refuse_more_than_free(operation: &str, bytes: usize) -> Result<(), Failure> {
+    refuse(operation, bytes as u128)
 }
 
-fn refuse(what: &str, needed: u128) -> Result<(), Failure> {
+fn refuse(operation: &str, needed: u128) -> Result<(), Failure> {
     match available() {
         Some(available) if needed > available as u128 => Err(Failure::Input(format!(
-            "{what} takes {}, and {} of memory are free; give smaller sizes",
-            human(needed),
-            human(available as u128)
+            "{operation} takes {}, and {} of memory are free; give smaller sizes",
+            format_bytes(needed),
+            format_bytes(available as u128)
         ))),
         _ => Ok(()),
     }
@@ -73,7 +73,7 @@ pub fn available() -> Option<u64> {
     Some((kib * 1024).min(contained))
 }
 
-fn human(bytes: u128) -> String {
+fn format_bytes(bytes: u128) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use tilewright::ir::{DType, Tensor};
 
-use crate::whole_file;
+use crate::atomic_file;
 
 /// The maximum length of a header. NumPy itself stops at 10,000 characters.
-const LONGEST_HEADER: usize = 1 << 16;
+const MAX_HEADER_LENGTH: usize = 1 << 16;
 
 /// The type and shape that a header declares.
 struct Header {
@@ -49,18 +49,24 @@ pub fn read_archive(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
 /// cannot make this function allocate memory.
 fn read_from(mut source: impl Read, length: Option<u64>) -> Result<Tensor, String> {
     let (header, consumed) = read_header(&mut source)?;
-    let bytes = tilewright::ir::tensor::byte_size(header.dtype, &header.shape)
-        .ok_or_else(|| format!("its header claims the shape {:?}, which no memory holds", header.shape))?;
+    let bytes = tilewright::ir::tensor::byte_size(header.dtype, &header.shape).ok_or_else(|| {
+        format!("its header claims the shape {:?}, which is larger than any memory", header.shape)
+    })?;
     if let Some(length) = length {
         let held = length.saturating_sub(consumed as u64);
         if held < bytes as u64 {
-            return Err(format!("it is cut short: {bytes} bytes of data announced, {held} there"));
+            return Err(format!(
+                "it is cut short: its header announces {bytes} bytes of data, and it has {held}"
+            ));
         }
     }
     let mut data = Vec::new();
     source.take(bytes as u64).read_to_end(&mut data).map_err(|error| format!("cannot be read: {error}"))?;
     if data.len() < bytes {
-        return Err(format!("it is cut short: {bytes} bytes of data announced, {} there", data.len()));
+        return Err(format!(
+            "it is cut short: its header announces {bytes} bytes of data, and it has {}",
+            data.len()
+        ));
     }
     if header.dtype == DType::Bool {
         data.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
@@ -86,8 +92,8 @@ fn read_header(source: &mut impl Read) -> Result<(Header, usize), String> {
     let mut field = [0; 4];
     source.read_exact(&mut field[..width]).map_err(|_| "its header is cut short".to_owned())?;
     let length = u32::from_le_bytes(field) as usize;
-    if length > LONGEST_HEADER {
-        return Err(format!("its header claims to be {length} bytes long"));
+    if length > MAX_HEADER_LENGTH {
+        return Err(format!("its header claims to be {length} bytes long, more than {MAX_HEADER_LENGTH}"));
     }
     let mut text = vec![0; length];
     source.read_exact(&mut text).map_err(|_| "its header is cut short".to_owned())?;
@@ -145,7 +151,7 @@ fn parse_dtype(name: &str) -> Result<DType, String> {
         "f8" => DType::Float64,
         // NumPy has no bfloat16; ml_dtypes saves it as two opaque bytes.
         "V2" => DType::BFloat16,
-        _ => return Err(format!("it holds {name}, which is no type of the language")),
+        _ => return Err(format!("it holds elements of type {name}, which the language does not have")),
     };
     if order == ">" && dtype.bytes() > 1 {
         return Err(format!(
@@ -157,7 +163,7 @@ fn parse_dtype(name: &str) -> Result<DType, String> {
 
 /// Writes a tensor. The file is either the old one or the complete new one.
 pub fn write(path: &Path, tensor: &Tensor) -> io::Result<()> {
-    whole_file::write(path, &[&header_bytes(tensor), tensor.bytes()])
+    atomic_file::write(path, &[&header_bytes(tensor), tensor.bytes()])
 }
 
 fn header_bytes(tensor: &Tensor) -> Vec<u8> {
@@ -219,7 +225,7 @@ mod tests {
         let mut bytes = header_bytes(&tensor);
         let refusal = |bytes: &[u8]| read_from(bytes, Some(bytes.len() as u64)).unwrap_err();
         assert_eq!(refusal(b"nonsense, not numpy"), "not a .npy file");
-        assert_eq!(refusal(&bytes), "it is cut short: 16 bytes of data announced, 0 there");
+        assert_eq!(refusal(&bytes), "it is cut short: its header announces 16 bytes of data, and it has 0");
         assert_eq!(refusal(&bytes[..40]), "its header is cut short");
         bytes[8..10].copy_from_slice(&[255, 255]);
         assert_eq!(refusal(&bytes), "its header is cut short");

@@ -15,7 +15,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes text to standard error, and ignores errors of writing.
-pub fn complain(text: &str) {
+pub fn print_error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 

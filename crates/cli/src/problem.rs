@@ -1,14 +1,14 @@
 //! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
 
-use tilewright::driver::empty::empty_program;
 use tilewright::driver::source::{ProgramError, program};
-use tilewright::interp::{Inputs, bytes_needed, bytes_to_expect};
+use tilewright::driver::zero_sizes::empty_program;
+use tilewright::interp::{Inputs, bytes_to_expect, bytes_to_run};
 use tilewright::ir::{Program, SymbolKind};
 use tilewright::syntax::Bindings;
 
 use crate::args::{ProgramArgs, RoundingArgs};
 use crate::failure::Failure;
-use crate::inputs::{Given, gather, given_inputs, machine_inputs};
+use crate::inputs::{GivenInputs, complete_inputs, given_inputs, read_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
 use crate::source::Source;
 
@@ -18,7 +18,7 @@ pub struct Problem {
     pub source: Source,
     /// The program.
     pub program: Program,
-    given: Given,
+    given: GivenInputs,
 }
 
 impl Problem {
@@ -41,8 +41,8 @@ impl Problem {
         empty: impl FnOnce(&Source, &str, &Bindings) -> Option<Program>,
     ) -> Result<Problem, Failure> {
         let (source, name) = Source::read_function(&args.file)?;
-        let given = gather(&source, &name, &args.sizes, &args.inputs, args.seed)?;
-        let hint = ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
+        let given = read_inputs(&source, &name, &args.sizes, &args.inputs, args.seed)?;
+        let hint = ", or inputs that determine them (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
         let program = match empty(&source, &name, given.sizes()) {
             Some(program) => program,
             None => concrete_program(&source, &name, given.sizes(), args.rounding, hint)?,
@@ -57,7 +57,7 @@ impl Problem {
 
     /// Returns the inputs for the interpreter: those that were given, and the others from the seed.
     pub fn interpreter_inputs(&mut self) -> Result<Inputs, Failure> {
-        self.inputs(bytes_needed(&self.program))
+        self.inputs(bytes_to_run(&self.program))
     }
 
     /// Returns the inputs for a compiled kernel. `checked` says that the interpreter runs too,
@@ -91,7 +91,7 @@ impl Problem {
 
     fn inputs(&mut self, needed: Option<u128>) -> Result<Inputs, Failure> {
         refuse_too_large(&self.program, needed)?;
-        machine_inputs(&self.program, std::mem::take(&mut self.given))
+        complete_inputs(&self.program, std::mem::take(&mut self.given))
     }
 
     /// The sizes and integer scalars that the program was specialised for.
@@ -111,8 +111,8 @@ pub fn concrete_program(
     let checked = program(&source.parsed, name, sizes, !rounding.no_contract);
     source.print(&checked.diagnostics);
     checked.program.map_err(|error| match error {
-        ProgramError::Mistakes => Failure::Reported,
-        ProgramError::OpenSizes(open) => open_sizes(name, &open, sizes, hint),
+        ProgramError::HasErrors => Failure::Reported,
+        ProgramError::UnknownSizes(open) => open_sizes(name, &open, sizes, hint),
         ProgramError::NoFunction(_) => Failure::Input(error.to_string()),
         ProgramError::Invalid(_) => Failure::Bug(error.to_string()),
     })

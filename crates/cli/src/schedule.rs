@@ -4,7 +4,7 @@ use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use tilewright::cache::{CacheError, Skipped};
+use tilewright::cache::{CacheError, UnusableRecord};
 use tilewright::driver::{ChosenSchedule, Origin, lower};
 use tilewright::ir::{LoopNest, Program};
 use tilewright::schedule::text::{ParsedSchedule, StepSpans, parse};
@@ -12,10 +12,10 @@ use tilewright::schedule::{Illegal, Refusal};
 use tilewright::syntax::Span;
 use tilewright::target::Target;
 
-use crate::args::cache::CacheFile;
+use crate::args::cache::CacheOption;
 use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
-use crate::output::{complain, printable};
+use crate::output::{print_error_line, printable};
 use crate::text::{TextFile, style};
 use tilewright::report::time::seconds;
 
@@ -29,7 +29,7 @@ pub struct ScheduleFile {
 }
 
 /// The schedule that the option `--schedule` selects.
-pub enum AskedSchedule {
+pub enum ScheduleOption {
     /// The option is absent: the best schedule of the cache, else the default schedule.
     Best,
     /// The default schedule, even where a tuned one exists.
@@ -38,13 +38,13 @@ pub enum AskedSchedule {
     File(ScheduleFile),
 }
 
-impl AskedSchedule {
+impl ScheduleOption {
     /// Reads a schedule file, and shows every mistake in its text. `default` is a keyword, not a
     /// file.
-    pub fn read(path: Option<&Path>) -> Result<AskedSchedule, Failure> {
-        let Some(path) = path else { return Ok(AskedSchedule::Best) };
+    pub fn read(path: Option<&Path>) -> Result<ScheduleOption, Failure> {
+        let Some(path) = path else { return Ok(ScheduleOption::Best) };
         if path == Path::new(DEFAULT) {
-            return Ok(AskedSchedule::Default);
+            return Ok(ScheduleOption::Default);
         }
         let text = TextFile::read(path)?;
         let parsed = parse(&text.text);
@@ -52,7 +52,7 @@ impl AskedSchedule {
         if parsed.has_errors() {
             return Err(Failure::Reported);
         }
-        Ok(AskedSchedule::File(ScheduleFile { text, parsed }))
+        Ok(ScheduleOption::File(ScheduleFile { text, parsed }))
     }
 
     /// Chooses the schedule of a program. If the default cache cannot be read, prints a warning and
@@ -61,13 +61,13 @@ impl AskedSchedule {
         self,
         program: &'t Program,
         target: impl Into<Target<'t>>,
-        file: &CacheFile,
+        file: &CacheOption,
     ) -> Result<ScheduleSource, Failure> {
         let target = target.into();
         match self {
-            AskedSchedule::Best => match best(program, target, file) {
+            ScheduleOption::Best => match best(program, target, file) {
                 Err(failure) if file.cache.is_none() => {
-                    complain(&format!("warning: {failure}; the default schedule is used"));
+                    print_error_line(&format!("warning: {failure}; the default schedule is used"));
                     Ok(ScheduleSource::default(program, target))
                 }
                 chosen => chosen,
@@ -79,8 +79,8 @@ impl AskedSchedule {
     /// Chooses the schedule of a program without reading the cache.
     pub fn without_cache(self, program: &Program, target: Target<'_>) -> ScheduleSource {
         match self {
-            AskedSchedule::Best | AskedSchedule::Default => ScheduleSource::default(program, target),
-            AskedSchedule::File(file) => {
+            ScheduleOption::Best | ScheduleOption::Default => ScheduleSource::default(program, target),
+            ScheduleOption::File(file) => {
                 let chosen = ChosenSchedule::given(file.parsed.schedule.clone());
                 ScheduleSource { chosen, file: Some(file), why: None }
             }
@@ -89,9 +89,9 @@ impl AskedSchedule {
 }
 
 /// Returns the best schedule of the cache, or the default schedule.
-fn best(program: &Program, target: Target<'_>, file: &CacheFile) -> Result<ScheduleSource, Failure> {
+fn best(program: &Program, target: Target<'_>, file: &CacheOption) -> Result<ScheduleSource, Failure> {
     let path = file.path()?;
-    match ChosenSchedule::best(program, target, &path) {
+    match ChosenSchedule::from_cache(program, target, &path) {
         Ok(chosen) => Ok(ScheduleSource { chosen, file: None, why: None }),
         Err(CacheError::Missing(_)) => {
             let why = file.cache.is_some().then(|| format!("there is no cache at {}", path.display()));
@@ -131,10 +131,10 @@ impl ScheduleSource {
         match (self.chosen.origin, &self.file, &self.why) {
             (_, Some(file), _) => file.text.path.clone(),
             (Origin::Tuned { seconds: time, is_default: true }, ..) => {
-                format!("{DEFAULT}, which won the tuning: {} then", seconds(time))
+                format!("{DEFAULT}, which was the fastest when tuned: {}", seconds(time))
             }
             (Origin::Tuned { seconds: time, .. }, ..) => {
-                format!("tuned, from the cache: {} then", seconds(time))
+                format!("tuned, from the cache: {} when tuned", seconds(time))
             }
             (_, _, Some(why)) => format!("{DEFAULT}: {why}"),
             _ => DEFAULT.to_owned(),
@@ -143,7 +143,7 @@ impl ScheduleSource {
 
     /// Describes the faster records of the cache that cannot be used.
     pub fn skipped(&self) -> impl Iterator<Item = String> {
-        self.chosen.skipped.iter().map(passed_over)
+        self.chosen.unusable.iter().map(describe_skipped)
     }
 
     /// The path of the schedule file, if there is one.
@@ -171,8 +171,9 @@ impl ScheduleSource {
 }
 
 /// Describes a record that cannot be used.
-pub fn passed_over(skipped: &Skipped) -> String {
-    let time = skipped.seconds.map_or("a record".to_owned(), |time| format!("one with {}", seconds(time)));
+pub fn describe_skipped(skipped: &UnusableRecord) -> String {
+    let time =
+        skipped.seconds.map_or("a record".to_owned(), |time| format!("a record with {}", seconds(time)));
     printable(&format!("{time} cannot be used: {}", skipped.why))
 }
 
@@ -182,21 +183,24 @@ fn refused(file: &ScheduleFile, refusal: &Refusal) -> Failure {
     let Some(spans) = refusal.step.and_then(|step| parsed.spans.get(step)) else {
         return Failure::Input(format!("{} cannot be used: {}", file.path, refusal.reason));
     };
-    complain(&format!("{}\n", draw(file, place(spans, &refusal.reason), &refusal.reason.to_string())));
+    print_error_line(&format!(
+        "{}\n",
+        draw(file, span_of_reason(spans, &refusal.reason), &refusal.reason.to_string())
+    ));
     Failure::Reported
 }
 
 /// The part of the step that the reason is about, or the whole step.
-fn place(spans: &StepSpans, reason: &Illegal) -> Span {
+fn span_of_reason(spans: &StepSpans, reason: &Illegal) -> Span {
     if let Illegal::Layout { part, .. } = reason {
-        return layout_place(spans, *part);
+        return layout_span(spans, *part);
     }
     // The most specific names come first: the step that caused the refusal need not mention all of
     // them.
     let about: Vec<&str> = match reason {
-        Illegal::UnknownLoop { statement, name, .. } => return spans.of(&format!("{statement}.{name}")),
+        Illegal::UnknownLoop { statement, name, .. } => return spans.span_of(&format!("{statement}.{name}")),
         Illegal::UnknownStatement { name, .. }
-        | Illegal::GoneLoop { name, .. }
+        | Illegal::ReplacedLoop { name, .. }
         | Illegal::UnknownTensor { name, .. }
         | Illegal::NameTaken(name)
         | Illegal::BadFactor { name, .. }
@@ -210,14 +214,14 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
         Illegal::RegisterIndex { name, loop_name }
         | Illegal::RegisterLane { name, loop_name }
-        | Illegal::VectorBuffer { name, loop_name } => vec![loop_name, name],
-        Illegal::WideInVector { tensor, reduced, loop_name } => vec![loop_name, reduced, tensor],
+        | Illegal::BufferInVectorLoop { name, loop_name } => vec![loop_name, name],
+        Illegal::WideAccumulatorInVector { tensor, reduced, loop_name } => vec![loop_name, reduced, tensor],
         Illegal::Inline { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::Promote { tensor, .. }
         | Illegal::Prefetch { tensor, .. } => vec![tensor],
         Illegal::GpuLimit { statement, .. } => vec![statement],
-        Illegal::OpenSize(_)
+        Illegal::UnknownSize(_)
         | Illegal::Kernel(_)
         | Illegal::Layout { .. }
         | Illegal::TooMuchCode { .. }
@@ -238,7 +242,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
 }
 
 /// One dimension of the step's layout, or all of them.
-fn layout_place(spans: &StepSpans, part: Option<usize>) -> Span {
+fn layout_span(spans: &StepSpans, part: Option<usize>) -> Span {
     let one = part.and_then(|part| spans.layout.get(part)).copied();
     let all = || Some(spans.layout.first()?.to(*spans.layout.last()?));
     one.or_else(all).unwrap_or(spans.step)

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright::driver::source::mistakes;
+use tilewright::driver::source::source_diagnostics;
 use tilewright::syntax::ast::Function;
-use tilewright::syntax::diagnostic::similar;
+use tilewright::syntax::diagnostic::most_similar;
 use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse};
 
 use crate::failure::Failure;
@@ -35,12 +35,12 @@ impl Source {
     /// Reads `FILE` or `FILE:NAME`, and finds the function.
     pub fn read_function(spec: &str) -> Result<(Source, String), Failure> {
         let (source, name) = Source::read_named(spec)?;
-        let refused = source.misread();
+        let refused = source.file_errors();
         if !refused.is_empty() {
             source.print(&refused);
             return Err(Failure::Reported);
         }
-        let function = source.pick(name)?.name.text.clone();
+        let function = source.find_function(name)?.name.text.clone();
         // A signature that contradicts itself cannot be matched with inputs.
         let checked = check(&source.parsed.ast, &function, &Bindings::default());
         let collisions: Vec<Diagnostic> =
@@ -54,26 +54,26 @@ impl Source {
 
     /// Returns the mistakes of the file as a whole: syntax errors, and functions with the same
     /// name.
-    pub fn misread(&self) -> Vec<Diagnostic> {
-        mistakes(&self.parsed)
+    pub fn file_errors(&self) -> Vec<Diagnostic> {
+        source_diagnostics(&self.parsed)
     }
 
     /// The function of this name, or the only one.
-    pub fn pick(&self, name: Option<&str>) -> Result<&Function, Failure> {
+    pub fn find_function(&self, name: Option<&str>) -> Result<&Function, Failure> {
         let names: Vec<&str> =
             self.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
         let listed = names.join(", ");
         match (name, self.parsed.ast.functions.as_slice()) {
             (_, []) => Err(Failure::Input(format!("{} has no functions", self.path()))),
             (Some(name), _) => self.parsed.ast.function(name).ok_or_else(|| {
-                let hint = similar(name, names.iter().copied())
+                let hint = most_similar(name, names.iter().copied())
                     .map(|close| format!(" Did you mean {close}?"))
                     .unwrap_or_default();
                 Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path()))
             }),
             (None, [only]) => Ok(only),
             (None, _) => Err(Failure::Usage(format!(
-                "{} has several functions; say which, as in {}:{}. It has: {listed}",
+                "{} has several functions; name one of them, as in {}:{}. It has: {listed}",
                 self.path(),
                 self.path(),
                 names[0]

@@ -22,7 +22,7 @@ impl Target {
             return Ok(Target::Interp);
         }
         name.parse().map(Target::Compiled).map_err(|_| {
-            let known = "interp, cpu, cuda:0, opencl:0; `tilewright devices` lists what is there";
+            let known = "interp, cpu, cuda:0, opencl:0; `tilewright devices` lists the devices";
             Failure::Usage(format!("there is no target {name}; targets are: {known}"))
         })
     }

@@ -24,6 +24,6 @@ pub fn space<'a>(
     program: &'a Program,
     machine: &'a Machine,
 ) -> Result<Space<'a>, Failure> {
-    Space::chosen(text, program, machine)
+    Space::with_template(text, program, machine)
         .map_err(|error| Failure::Input(format!("the template cannot be used: {error}")))
 }

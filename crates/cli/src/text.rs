@@ -8,10 +8,10 @@ use tilewright::syntax::Diagnostic;
 use tilewright::syntax::diagnostic::Style;
 
 use crate::failure::Failure;
-use crate::output::complain;
+use crate::output::print_error_line;
 
 /// The maximum number of diagnostics that are printed.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// A text file that could be read.
 pub struct TextFile {
@@ -39,11 +39,11 @@ impl TextFile {
     /// Draws diagnostics on standard error.
     pub fn draw(&self, diagnostics: &[Diagnostic]) {
         let style = style();
-        for diagnostic in diagnostics.iter().take(MOST_SHOWN) {
-            complain(&format!("{}\n", diagnostic.render(&self.path, &self.text, style)));
+        for diagnostic in diagnostics.iter().take(MAX_SHOWN) {
+            print_error_line(&format!("{}\n", diagnostic.render(&self.path, &self.text, style)));
         }
-        if diagnostics.len() > MOST_SHOWN {
-            complain(&format!("… and {} more\n", diagnostics.len() - MOST_SHOWN));
+        if diagnostics.len() > MAX_SHOWN {
+            print_error_line(&format!("… and {} more\n", diagnostics.len() - MAX_SHOWN));
         }
     }
 }

@@ -7,16 +7,16 @@ use crate::failure::Failure;
 
 /// The two bounds as text. The type of the input determines which numbers they are.
 #[derive(Clone, Debug)]
-pub struct Range {
+pub struct UniformRange {
     input: String,
     low: String,
     high: String,
 }
 
-impl Range {
+impl UniformRange {
     /// Reads `uniform(LOW,HIGH)` for an input. Returns `None` for any other text, such as a file
     /// name.
-    pub fn read(input: &str, value: &str) -> Option<Result<Range, Failure>> {
+    pub fn read(input: &str, value: &str) -> Option<Result<UniformRange, Failure>> {
         let inside = value.trim().strip_prefix("uniform(")?.strip_suffix(')')?;
         let ends: Vec<&str> = inside.split(',').map(str::trim).collect();
         let [low, high] = ends[..] else {
@@ -24,12 +24,12 @@ impl Range {
                 "--in {input}={value}: uniform takes two numbers, as in {input}=uniform(0.1,1)"
             ))));
         };
-        Some(Ok(Range { input: input.to_owned(), low: low.to_owned(), high: high.to_owned() }))
+        Some(Ok(UniformRange { input: input.to_owned(), low: low.to_owned(), high: high.to_owned() }))
     }
 
     /// Converts the bounds to numbers of a type.
-    pub fn of(&self, dtype: DType) -> Result<Uniform, Failure> {
-        let (low, high) = (self.end(&self.low, dtype)?, self.end(&self.high, dtype)?);
+    pub fn for_type(&self, dtype: DType) -> Result<Uniform, Failure> {
+        let (low, high) = (self.parse_bound(&self.low, dtype)?, self.parse_bound(&self.high, dtype)?);
         let is_empty = match (low, high) {
             (Number::Int(low), Number::Int(high)) => low > high,
             _ => low.as_f64() > high.as_f64(),
@@ -40,7 +40,7 @@ impl Range {
         Ok(Uniform { low, high })
     }
 
-    fn end(&self, text: &str, dtype: DType) -> Result<Number, Failure> {
+    fn parse_bound(&self, text: &str, dtype: DType) -> Result<Number, Failure> {
         let input = &self.input;
         let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite()) else {
             return Err(self.refuse(&format!("`{text}` is not a finite number")));
@@ -49,14 +49,14 @@ impl Range {
             let number = Number::Float(number);
             return match number.convert(dtype).as_f64().is_finite() {
                 true => Ok(number),
-                false => Err(self.refuse(&format!("{input} is {dtype}, which does not hold {text}"))),
+                false => Err(self.refuse(&format!("{input} is {dtype}, and {text} is out of its range"))),
             };
         }
         let (low, high) = dtype.integer_bounds().unwrap_or((i128::MIN, i128::MAX));
         match text.parse::<i128>() {
             Ok(whole) if (low..=high).contains(&whole) => Ok(Number::Int(whole)),
-            Ok(_) => Err(self.refuse(&format!("{input} is {dtype}, which does not hold {text}"))),
-            Err(_) => Err(self.refuse(&format!("{input} is {dtype}, and `{text}` is not"))),
+            Ok(_) => Err(self.refuse(&format!("{input} is {dtype}, and {text} is out of its range"))),
+            Err(_) => Err(self.refuse(&format!("{input} is {dtype}, but `{text}` is no {dtype}"))),
         }
     }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn ends(text: &str, dtype: DType) -> Result<(Number, Number), String> {
-        let range = Range::read("A", text).unwrap().and_then(|range| range.of(dtype));
+        let range = UniformRange::read("A", text).unwrap().and_then(|range| range.for_type(dtype));
         match range {
             Ok(Uniform { low, high }) => Ok((low, high)),
             Err(Failure::Usage(why)) => Err(why),
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(ends("uniform(-3,-3)", DType::Int8), Ok((Number::Int(-3), Number::Int(-3))));
         let largest = ends("uniform(0,18446744073709551615)", DType::UInt64);
         assert_eq!(largest, Ok((Number::Int(0), Number::Int(u64::MAX.into()))));
-        assert!(Range::read("A", "uniform.npy").is_none());
+        assert!(UniformRange::read("A", "uniform.npy").is_none());
     }
 
     #[test]
@@ -108,10 +108,14 @@ mod tests {
             (
                 "uniform(0,1e39)",
                 DType::Float32,
-                "--in A=uniform(0,1e39): A is float32, which does not hold 1e39",
+                "--in A=uniform(0,1e39): A is float32, and 1e39 is out of its range",
             ),
-            ("uniform(0,256)", DType::UInt8, "--in A=uniform(0,256): A is uint8, which does not hold 256"),
-            ("uniform(0,0.5)", DType::Int32, "--in A=uniform(0,0.5): A is int32, and `0.5` is not"),
+            (
+                "uniform(0,256)",
+                DType::UInt8,
+                "--in A=uniform(0,256): A is uint8, and 256 is out of its range",
+            ),
+            ("uniform(0,0.5)", DType::Int32, "--in A=uniform(0,0.5): A is int32, but `0.5` is no int32"),
         ];
         for (text, dtype, why) in cases {
             assert_eq!(ends(text, dtype), Err(why.to_owned()));

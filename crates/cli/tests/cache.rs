@@ -8,7 +8,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Ended, Folder, PRODUCT};
+use support::{CommandOutput, Folder, PRODUCT};
 use tilewright::cache::{Cache, Canonical, Outcome, TOOL_VERSION, TargetFingerprint, TuningRecord};
 use tilewright::schedule::default_schedule;
 use tilewright::syntax::{check, parse};
@@ -23,7 +23,7 @@ fn record(source: &str, sizes: [(&str, i64); 3], seconds: f64) -> TuningRecord {
     let canonical = Canonical::new(&own);
     let schedule = canonical.to_canonical(&default_schedule(&own, &cpu), &cpu);
     TuningRecord {
-        program: canonical.key(&TargetFingerprint::of(&cpu, &host_model()), 1),
+        program: canonical.key(&TargetFingerprint::of_hardware(&cpu, &host_model()), 1),
         title: canonical.title(),
         schedule: schedule.schedule.to_string(),
         strategy: "genetic".to_owned(),
@@ -61,14 +61,14 @@ fn tuned() -> Folder {
 #[test]
 fn list_is_a_table_of_programs() {
     let folder = tuned();
-    let out = folder.fine("cache list --cache c.sqlite");
+    let out = folder.succeeds("cache list --cache c.sqlite");
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 3, "{out}");
     assert!(lines[0].starts_with("PROGRAM") && lines[0].ends_with("LAST (UTC)"), "{out}");
     let line = lines.iter().find(|line| line.starts_with("mm M=64,K=32,N=48 ")).unwrap();
     let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     assert_eq!(cells[2..], ["1", "3", "2", "12.50 us", "2023-11-14 22:13:20"], "{out}");
-    let json: Value = serde_json::from_str(&folder.fine("cache list --cache c.sqlite --json")).unwrap();
+    let json: Value = serde_json::from_str(&folder.succeeds("cache list --cache c.sqlite --json")).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 2);
     let row = json.as_array().unwrap().iter().find(|row| row["sizes"]["s0"] == 64).unwrap();
     assert_eq!((&row["trials"], &row["measured"], &row["threads"]), (&3.into(), &2.into(), &1.into()));
@@ -79,7 +79,7 @@ fn list_is_a_table_of_programs() {
 fn show_gives_the_best_schedule_in_the_programs_own_names() {
     let folder = tuned();
     folder.write("other.tw", "def gemm(float(X,Y) P, float(Y,Z) Q) -> (R) { R(a,b) +=! P(a,c) * Q(c,b) }\n");
-    let out = folder.fine("cache show other.tw --sizes X=64,Y=32,Z=48 --threads 1 --cache c.sqlite");
+    let out = folder.succeeds("cache show other.tw --sizes X=64,Y=32,Z=48 --threads 1 --cache c.sqlite");
     assert!(out.starts_with("gemm X=64,Y=32,Z=48 on cpu "), "{out}");
     assert!(out.contains("trials    3: 1 illegal, 2 measured\n"), "{out}");
     assert!(
@@ -90,8 +90,8 @@ fn show_gives_the_best_schedule_in_the_programs_own_names() {
     let steps = out.split("as --schedule takes it\n").nth(1).unwrap();
     assert!(steps.contains("R.") && !steps.contains("t2."), "{out}");
     folder.write("best.sched", steps);
-    folder.fine("run other.tw --sizes X=64,Y=32,Z=48 --threads 1 --schedule best.sched --check");
-    let json = folder.fine("cache show mm.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite --json");
+    folder.succeeds("run other.tw --sizes X=64,Y=32,Z=48 --threads 1 --schedule best.sched --check");
+    let json = folder.succeeds("cache show mm.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite --json");
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["records"].as_array().unwrap().len(), 3);
     assert_eq!(json["records"][0]["median_us"], 12.5);
@@ -107,7 +107,7 @@ fn show_gives_the_best_schedule_in_the_programs_own_names() {
 fn explain_says_hit_or_what_differs() {
     let folder = tuned();
     let at = |m: i64, threads: usize| {
-        folder.fine(&format!(
+        folder.succeeds(&format!(
             "cache explain mm.tw --sizes M={m},K=32,N=48 --threads {threads} --cache c.sqlite"
         ))
     };
@@ -118,18 +118,19 @@ fn explain_says_hit_or_what_differs() {
     for part in [
         "mm M=128,K=32,N=48: 1 trial, best 1.000 ms",
         "mm M=64,K=32,N=48: 3 trials, best 12.50 us",
-        "M        96 is wanted, 128 is there",
-        "threads  2 is wanted, 1 is there",
+        "M        96 here, 128 in the record",
+        "threads  2 here, 1 in the record",
     ] {
         assert!(miss.contains(part), "{part}\n{miss}");
     }
     folder.write("d.tw", PRODUCT.replace("float", "double"));
-    let other = folder.fine("cache explain d.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite");
+    let other = folder.succeeds("cache explain d.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite");
     assert!(
-        other.contains("program  `t0 input float64(s0, s1)` is wanted, `t0 input float32(s0, s1)` is there"),
+        other.contains("program  `t0 input float64(s0, s1)` here, `t0 input float32(s0, s1)` in the record"),
         "{other}"
     );
-    let json = folder.fine("cache explain mm.tw --sizes M=96,K=32,N=48 --threads 1 --cache c.sqlite --json");
+    let json =
+        folder.succeeds("cache explain mm.tw --sizes M=96,K=32,N=48 --threads 1 --cache c.sqlite --json");
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["hit"], &json["nearest"][0]["differences"][0]["field"]), (&false.into(), &"M".into()));
     folder.fails("cache explain mm.tw --cache c.sqlite", 1, &["needs values for M, K, N"]);
@@ -160,23 +161,28 @@ fn records_that_cannot_be_used_are_passed_over() {
     let ended = folder.tilewright(&format!("run {line} --check"));
     assert_eq!(ended.status, 0, "{}", ended.err);
     // The default schedule is the best usable record.
-    assert!(ended.err.contains("schedule: default, which won the tuning: 12.50 us then\n"), "{}", ended.err);
-    assert_eq!(ended.err.matches("skipped: one with ").count(), 2, "{}", ended.err);
-    assert!(ended.err.contains("skipped: one with 1.000 us cannot be used: "), "{}", ended.err);
+    assert!(
+        ended.err.contains("schedule: default, which was the fastest when tuned: 12.50 us\n"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(ended.err.matches("skipped: a record with ").count(), 2, "{}", ended.err);
+    assert!(ended.err.contains("skipped: a record with 1.000 us cannot be used: "), "{}", ended.err);
     assert!(ended.err.contains("registers"), "{}", ended.err);
     let bench: Value =
-        serde_json::from_str(&folder.fine(&format!("bench {line} --time 1ms --json"))).unwrap();
+        serde_json::from_str(&folder.succeeds(&format!("bench {line} --time 1ms --json"))).unwrap();
     assert_eq!(bench["schedule_source"], "cache");
     assert_eq!(bench["skipped"].as_array().unwrap().len(), 2);
     assert_eq!(bench["skipped"][1]["median_us"], 2.0);
-    let table = folder.fine(&format!("bench {line} --time 1ms"));
-    assert_eq!(table.matches("\n  skipped   one with").count(), 2, "{table}");
-    let explained = folder.fine(&format!("cache explain {line}"));
+    let table = folder.succeeds(&format!("bench {line} --time 1ms"));
+    assert_eq!(table.matches("\n  skipped   a record with").count(), 2, "{table}");
+    let explained = folder.succeeds(&format!("cache explain {line}"));
     assert!(
-        explained.contains("time      12.50 us") && explained.contains("skipped   one with 2.000 us"),
+        explained.contains("time      12.50 us") && explained.contains("skipped   a record with 2.000 us"),
         "{explained}"
     );
-    let json: Value = serde_json::from_str(&folder.fine(&format!("cache explain {line} --json"))).unwrap();
+    let json: Value =
+        serde_json::from_str(&folder.succeeds(&format!("cache explain {line} --json"))).unwrap();
     assert_eq!((&json["hit"], json["skipped"].as_array().unwrap().len()), (&true.into(), 2));
 }
 
@@ -187,13 +193,13 @@ fn nothing_usable_leaves_the_default_schedule() {
     cache.insert(&TuningRecord { schedule: UNUSABLE[0].to_owned(), ..product(64, 1e-6) }).unwrap();
     let line = "mm.tw --sizes M=64,K=32,N=48 --threads 1";
     let ended = folder.tilewright(&format!("run {line} --cache c.sqlite"));
-    assert!(ended.err.contains("schedule: default\nskipped: one with 1.000 us"), "{}", ended.err);
-    let miss = folder.fine(&format!("cache explain {line} --cache c.sqlite"));
-    assert!(miss.starts_with("miss: ") && miss.contains("none of them can be used"), "{miss}");
-    assert!(miss.contains("skipped   one with 1.000 us cannot be used"), "{miss}");
+    assert!(ended.err.contains("schedule: default\nskipped: a record with 1.000 us"), "{}", ended.err);
+    let miss = folder.succeeds(&format!("cache explain {line} --cache c.sqlite"));
+    assert!(miss.starts_with("miss: ") && miss.contains("none of these records can be used"), "{miss}");
+    assert!(miss.contains("skipped   a record with 1.000 us cannot be used"), "{miss}");
     // A missing cache has no records, and is not created.
     let bench: Value =
-        serde_json::from_str(&folder.fine(&format!("bench {line} --time 1ms --json --cache new.sqlite")))
+        serde_json::from_str(&folder.succeeds(&format!("bench {line} --time 1ms --json --cache new.sqlite")))
             .unwrap();
     assert_eq!(bench["schedule_source"], "default");
     assert_eq!(bench["schedule"], "default: there is no cache at new.sqlite");
@@ -203,11 +209,11 @@ fn nothing_usable_leaves_the_default_schedule() {
 #[test]
 fn records_move_between_caches() {
     let folder = tuned();
-    assert_eq!(folder.fine("cache export out.pb --cache c.sqlite"), "4 records written to out.pb\n");
+    assert_eq!(folder.succeeds("cache export out.pb --cache c.sqlite"), "4 records written to out.pb\n");
     let import = "cache import out.pb --cache new/d.sqlite";
-    assert_eq!(folder.fine(import), "out.pb: 4 records added to new/d.sqlite, 0 already there\n");
-    assert_eq!(folder.fine(import), "out.pb: 0 records added to new/d.sqlite, 4 already there\n");
-    let merged = folder.fine("cache merge c.sqlite new/d.sqlite --cache e.sqlite");
+    assert_eq!(folder.succeeds(import), "out.pb: 4 records added to new/d.sqlite, 0 already there\n");
+    assert_eq!(folder.succeeds(import), "out.pb: 0 records added to new/d.sqlite, 4 already there\n");
+    let merged = folder.succeeds("cache merge c.sqlite new/d.sqlite --cache e.sqlite");
     assert_eq!(
         merged,
         "c.sqlite: 4 records added to e.sqlite, 0 already there\nnew/d.sqlite: 0 records added to e.sqlite, 4 already there\n"
@@ -232,21 +238,34 @@ fn records_move_between_caches() {
 #[test]
 fn clear_wants_a_condition_or_a_yes() {
     let folder = tuned();
-    let left = || folder.fine("cache list --cache c.sqlite --json").matches("best_us").count();
-    folder.fails("cache clear --cache c.sqlite", 2, &["all 4 records of c.sqlite: say --yes, or which ones"]);
+    let left = || folder.succeeds("cache list --cache c.sqlite --json").matches("best_us").count();
+    folder.fails(
+        "cache clear --cache c.sqlite",
+        2,
+        &["all 4 records of c.sqlite: give --yes, or a condition"],
+    );
     folder.fails("cache clear --sizes M=3 --cache c.sqlite", 2, &["FILE[:NAME]"]);
-    assert_eq!(folder.fine("cache clear --failed --cache c.sqlite"), "1 record removed from c.sqlite\n");
-    assert_eq!(folder.fine("cache clear --threads 9 --cache c.sqlite"), "0 records removed from c.sqlite\n");
-    assert_eq!(folder.fine("cache clear --damaged --cache c.sqlite"), "0 records removed from c.sqlite\n");
-    let one = "cache clear mm.tw --sizes M=128,K=32,N=48 --cache c.sqlite";
-    assert_eq!((folder.fine(one).as_str(), left()), ("1 record removed from c.sqlite\n", 1));
-    assert_eq!(folder.fine("cache clear double.tw --cache c.sqlite"), "0 records removed from c.sqlite\n");
+    assert_eq!(folder.succeeds("cache clear --failed --cache c.sqlite"), "1 record removed from c.sqlite\n");
     assert_eq!(
-        folder.fine("cache clear mm.tw --older-than 1d --cache c.sqlite"),
+        folder.succeeds("cache clear --threads 9 --cache c.sqlite"),
+        "0 records removed from c.sqlite\n"
+    );
+    assert_eq!(
+        folder.succeeds("cache clear --damaged --cache c.sqlite"),
+        "0 records removed from c.sqlite\n"
+    );
+    let one = "cache clear mm.tw --sizes M=128,K=32,N=48 --cache c.sqlite";
+    assert_eq!((folder.succeeds(one).as_str(), left()), ("1 record removed from c.sqlite\n", 1));
+    assert_eq!(
+        folder.succeeds("cache clear double.tw --cache c.sqlite"),
+        "0 records removed from c.sqlite\n"
+    );
+    assert_eq!(
+        folder.succeeds("cache clear mm.tw --older-than 1d --cache c.sqlite"),
         "2 records removed from c.sqlite\n"
     );
     assert_eq!(left(), 0);
-    assert_eq!(folder.fine("cache clear --yes --cache c.sqlite"), "0 records removed from c.sqlite\n");
+    assert_eq!(folder.succeeds("cache clear --yes --cache c.sqlite"), "0 records removed from c.sqlite\n");
     folder.fails("cache clear --older-than soon --cache c.sqlite", 2, &["--older-than"]);
 }
 
@@ -272,7 +291,7 @@ fn without_a_cache_nothing_is_made() {
     let folder = Folder::new();
     let run = |line: &str| {
         let output = folder.command(line).env("XDG_DATA_HOME", folder.path("data")).output().unwrap();
-        Ended::of(line, output)
+        CommandOutput::new(line, output)
     };
     let listed = run("cache list");
     assert_eq!(listed.status, 0, "{}", listed.err);
@@ -297,7 +316,7 @@ fn without_a_cache_nothing_is_made() {
 
 /// Runs the command as a user without write permission in the folder. `None` if this machine cannot
 /// switch users.
-fn as_reader(folder: &Folder, line: &str) -> Option<Ended> {
+fn as_reader(folder: &Folder, line: &str) -> Option<CommandOutput> {
     let binary = env!("CARGO_BIN_EXE_tilewright");
     let drop = ["--reuid=65534", "--regid=65534", "--clear-groups", binary];
     let reader = || {
@@ -306,7 +325,7 @@ fn as_reader(folder: &Folder, line: &str) -> Option<Ended> {
         command
     };
     let works = reader().arg("--version").output().is_ok_and(|output| output.status.success());
-    works.then(|| Ended::of(line, reader().args(line.split_whitespace()).output().unwrap()))
+    works.then(|| CommandOutput::new(line, reader().args(line.split_whitespace()).output().unwrap()))
 }
 
 #[cfg(unix)]
@@ -326,12 +345,12 @@ fn a_cache_that_may_only_be_read_can_be_read() {
     for line in ["cache clear --yes --cache c.sqlite", "cache merge c.sqlite --cache new.sqlite"] {
         let ended = as_reader(&folder, line).unwrap();
         assert_eq!(ended.status, 3, "{line}: {}", ended.err);
-        assert!(ended.err.contains("may only be read"), "{line}: {}", ended.err);
+        assert!(ended.err.contains("is read-only"), "{line}: {}", ended.err);
     }
     // A cache that the user names must be usable.
     let tune = "tune mm.tw --sizes M=64,K=32,N=48 --threads 1 --trials 1 --json --cache c.sqlite";
     let ended = as_reader(&folder, tune).unwrap();
     assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
-    assert!(ended.err.contains("may only be read"), "{}", ended.err);
+    assert!(ended.err.contains("is read-only"), "{}", ended.err);
     assert!(fs::read(folder.path("c.sqlite")).unwrap() == before);
 }

@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Ended, Folder};
+use support::{CommandOutput, Folder};
 
 /// A few representative programs: tiles in shared memory with and without remainders, padding,
 /// data-dependent subscripts, several kernels, scatter, called functions, ordered loops, 16-bit
@@ -24,7 +24,7 @@ const PROGRAMS: &[&str] = &[
 
 /// The targets that `tilewright devices` lists, except the CPU.
 fn devices(folder: &Folder) -> Vec<String> {
-    let lines = folder.fine("devices --json");
+    let lines = folder.succeeds("devices --json");
     let listed = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let targets: Vec<String> = listed.map(|device| device["target"].as_str().unwrap().to_owned()).collect();
     assert_eq!(targets[0], "cpu");
@@ -48,7 +48,7 @@ fn programs_compute_on_every_device_what_the_interpreter_does() {
             if program.starts_with("examples/") {
                 command.current_dir(&root);
             }
-            let ended = Ended::of(&line, command.output().unwrap());
+            let ended = CommandOutput::new(&line, command.output().unwrap());
             assert_eq!(ended.status, 0, "{line}: {}", ended.err);
         }
     }
@@ -62,7 +62,7 @@ fn a_device_is_measured() {
         return;
     };
     let line = format!("bench double.tw --sizes N=1000 --target {device} --samples 3 --time 1ms --json");
-    let told: Value = serde_json::from_str(&folder.fine(&line)).unwrap();
+    let told: Value = serde_json::from_str(&folder.succeeds(&line)).unwrap();
     assert_eq!(told["target"], device.as_str());
     assert!(told["median_us"].as_f64().unwrap() > 0.0, "{told}");
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tilewright::strategy::{Entry, find};
-use tilewright::tune::Found;
+use tilewright::tune::SearchOutcome;
 use tilewright::{Compile, Error, Module, Origin, ScheduleChoice, Tune};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
@@ -44,7 +44,7 @@ fn a_template_limits_the_search_and_a_recording_repeats_it() {
     let wrong = tune.clone().template("split C.nowhere -> a, b:{t}").trials(1);
     assert!(matches!(program.tune(&wrong), Err(Error::Tune(_))));
     let tuned = program.tune(&tune.trials(2)).unwrap();
-    let Found { setting, answers, history, .. } = &tuned.found;
+    let SearchOutcome { setting, answers, history, .. } = &tuned.found;
     assert!(history.trials.len() >= 3 && history.times().count() >= 1, "{history:?}");
     assert_eq!((setting.trials, setting.starts, setting.strategy.as_str()), (Some(2), 0, "own"));
     assert_eq!(tuned.found.recording().answers.len(), answers.len());

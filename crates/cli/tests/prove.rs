@@ -18,13 +18,13 @@ fn object(out: &str) -> Value {
 #[test]
 fn default_schedules_and_schedules_from_files_are_proved() {
     let folder = Folder::new();
-    let told = folder.fine(&format!("prove mm.tw {SIZES}"));
+    let told = folder.succeeds(&format!("prove mm.tw {SIZES}"));
     assert!(told.starts_with("mm: proved in ") && told.ends_with(" (schedule: default)\n"), "{told}");
     folder.write("tile.sched", TILE);
-    let told = folder.fine(&format!("prove several.tw:mm {SIZES} --schedule tile.sched --threads 2"));
+    let told = folder.succeeds(&format!("prove several.tw:mm {SIZES} --schedule tile.sched --threads 2"));
     assert!(told.starts_with("mm: proved in ") && told.ends_with(" (schedule: tile.sched)\n"), "{told}");
     let line = format!("prove several.tw:mm {SIZES} --schedule tile.sched --no-contract --json");
-    let mut object = object(&folder.fine(&line));
+    let mut object = object(&folder.succeeds(&line));
     assert!(object.as_object_mut().unwrap().remove("seconds").unwrap().as_f64().unwrap() > 0.0);
     let expected = json!({
         "program": "several.tw",
@@ -55,7 +55,7 @@ fn expect_not_refuted(done: &Value) {
 fn loops_for_a_gpu_that_is_not_there() {
     let folder = Folder::new();
     for target in ["cuda", "opencl", "cuda:99"] {
-        let object = object(&folder.fine(&format!("prove mm.tw {SIZES} --target {target} --json")));
+        let object = object(&folder.succeeds(&format!("prove mm.tw {SIZES} --target {target} --json")));
         assert_eq!(object["target"].as_str().unwrap().split(':').next(), target.split(':').next());
         match object["verdict"].as_str().unwrap() {
             "proved" => assert_eq!(object["reason"], Value::Null),
@@ -87,7 +87,7 @@ fn what_cannot_be_proved_because_of_the_command_line() {
     folder.fails(&format!("prove mm.tw {SIZES} --schedule missing"), 1, &["cannot read missing"]);
     folder.fails(&format!("prove mm.tw {SIZES} --schedule refused.sched"), 1, &["refused.sched:1"]);
     folder.fails(&format!("prove mm.tw {SIZES} --schedule nonsense.sched"), 1, &["nonsense.sched:1"]);
-    let help = folder.fine("prove --help");
+    let help = folder.succeeds("prove --help");
     for part in ["undecided", "refuted", "70", "tilewright prove examples/flextensor/gemm.tw --sizes"] {
         assert!(help.contains(part), "{part}\n{help}");
     }
@@ -97,19 +97,19 @@ fn what_cannot_be_proved_because_of_the_command_line() {
 fn what_tuning_proves_and_keeps() {
     let folder = Folder::with_peaks();
     let tune = format!("tune mm.tw {SIZES} --threads 1 --trials 4 --cache c.sqlite");
-    let done = object(&folder.fine(&format!("{tune} --json --record t.tape")));
+    let done = object(&folder.succeeds(&format!("{tune} --json --record t.tape")));
     expect_not_refuted(&done);
     assert!(done["time_spent"]["proving"].as_f64().unwrap() > 0.0, "{done}");
     // A replay gives the same proofs as the recorded run.
-    let replayed = object(&folder.fine(&format!("{tune} --json --replay t.tape")));
+    let replayed = object(&folder.succeeds(&format!("{tune} --json --replay t.tape")));
     assert_eq!((&replayed["proved"], &replayed["schedule"]), (&done["proved"], &done["schedule"]));
     let other = ["this recording has proofs of the winner, and this run has of nothing (--no-prove)"];
     folder.fails(&format!("{tune} --no-prove --replay t.tape"), 1, &other);
     // `prove` proves the schedule that the cache keeps.
     let prove = format!("prove mm.tw {SIZES} --threads 1 --cache c.sqlite");
-    assert_eq!(object(&folder.fine(&format!("{prove} --json")))["schedule_source"], "cache");
-    assert!(folder.fine(&format!("{prove} --schedule default")).ends_with("(schedule: default)\n"));
-    let text = folder.fine(&tune);
+    assert_eq!(object(&folder.succeeds(&format!("{prove} --json")))["schedule_source"], "cache");
+    assert!(folder.succeeds(&format!("{prove} --schedule default")).ends_with("(schedule: default)\n"));
+    let text = folder.succeeds(&tune);
     assert!(text.contains("\n  proof      "), "{text}");
     assert!(text.contains(", proving "), "{text}");
 }
@@ -118,10 +118,10 @@ fn what_tuning_proves_and_keeps() {
 fn proofs_of_everything_and_of_nothing() {
     let folder = Folder::with_peaks();
     let tune = "tune double.tw --sizes N=300 --threads 1 --trials 3 --cache c.sqlite";
-    let done = object(&folder.fine(&format!("{tune} --json --no-prove")));
+    let done = object(&folder.succeeds(&format!("{tune} --json --no-prove")));
     assert_eq!((&done["proved"], &done["time_spent"]["proving"]), (&json!(false), &json!(0.0)), "{done}");
-    assert!(!folder.fine(&format!("{tune} --no-prove")).contains("\n  proof "));
-    let done = object(&folder.fine(&format!("{tune} --json --prove")));
+    assert!(!folder.succeeds(&format!("{tune} --no-prove")).contains("\n  proof "));
+    let done = object(&folder.succeeds(&format!("{tune} --json --prove")));
     expect_not_refuted(&done);
     assert_eq!(done["failures"], json!({}), "{done}");
     folder.fails(&format!("{tune} --prove --no-prove"), 2, &["--no-prove"]);
@@ -131,19 +131,19 @@ fn proofs_of_everything_and_of_nothing() {
 fn dependences_are_shown() {
     let folder = Folder::new();
     assert_eq!(
-        folder.fine("show mm.tw --stage dependences --sizes M=2,N=3,K=4"),
+        folder.succeeds("show mm.tw --stage dependences --sizes M=2,N=3,K=4"),
         "S0  C(i, j) +=! A(i, k) * B(k, j)\n\n\
          reduction S0 -> S0  C  [i: same, j: same, k: later]\n          \
          both are reduced into one element of C: any order, one at a time\n          \
          such as S0(i=0, j=0, k=0) -> S0(i=0, j=0, k=1)\n"
     );
-    let alone = folder.fine("show double.tw --stage dependences --sizes N=5 --no-contract");
+    let alone = folder.succeeds("show double.tw --stage dependences --sizes N=5 --no-contract");
     assert!(alone.ends_with("\nno dependences: the statements may run in any order\n"), "{alone}");
     folder.write(
         "twice.tw",
         "def f(float(N) x) -> (y) {\n  t(i) = 2 * x(i)\n  y(i) = t(i) + t(N - 1 - i)\n}\n",
     );
-    let flow = folder.fine("show twice.tw --stage dependences --sizes N=5");
+    let flow = folder.succeeds("show twice.tw --stage dependences --sizes N=5");
     for part in
         ["S1  y(i) = ", "\nflow      S0 -> S1  t", "the second reads t where the first has written it"]
     {

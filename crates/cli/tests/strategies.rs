@@ -33,15 +33,15 @@ fn found(out: &str) -> Value {
 #[test]
 fn a_recording_replays_to_the_same_searches() {
     let folder = Folder::new();
-    let measured = folder.fine(&format!("{COMPARE} --trials 8 --record a.tape --json"));
+    let measured = folder.succeeds(&format!("{COMPARE} --trials 8 --record a.tape --json"));
     let replayed =
         "strategies compare --replay a.tape --seeds 2 --strategies random,gbfs,trees --trials 8 --json";
-    let replayed = folder.fine(replayed);
+    let replayed = folder.succeeds(replayed);
     assert_eq!(found(&measured), found(&replayed));
     // Recorded measurements are not repeated: the file changes only by the line that names the
     // program.
     let before = fs::read_to_string(folder.path("a.tape")).unwrap();
-    let again = folder.fine(&format!("{COMPARE} --trials 8 --record a.tape --json"));
+    let again = folder.succeeds(&format!("{COMPARE} --trials 8 --record a.tape --json"));
     let after = fs::read_to_string(folder.path("a.tape")).unwrap();
     assert_eq!((after.lines().count(), found(&again)), (before.lines().count() + 1, found(&measured)));
 }
@@ -50,8 +50,8 @@ fn a_recording_replays_to_the_same_searches() {
 fn seeds_can_be_chosen() {
     let folder = Folder::new();
     let line = "strategies compare mm.tw@M=8,K=8,N=8 --threads 1 --strategies random --trials 4 --exhaustive 0 --record a.tape --json";
-    let one_by_one = ["2-2", "3-3"].map(|seeds| found(&folder.fine(&format!("{line} --seeds {seeds}"))));
-    let both = found(&folder.fine(&format!("{line} --seeds 2-3")));
+    let one_by_one = ["2-2", "3-3"].map(|seeds| found(&folder.succeeds(&format!("{line} --seeds {seeds}"))));
+    let both = found(&folder.succeeds(&format!("{line} --seeds 2-3")));
     // Candidates near the best are measured again in every run, so only the proposals are the same.
     let searches = |found: &Value| {
         let searches = found["programs"][0]["strategies"][0]["searches"].as_array().unwrap().clone();
@@ -66,7 +66,7 @@ fn seeds_can_be_chosen() {
 #[test]
 fn what_a_recording_does_not_have_is_told() {
     let folder = Folder::new();
-    folder.fine(&format!("{COMPARE} --trials 3 --record a.tape --json"));
+    folder.succeeds(&format!("{COMPARE} --trials 3 --record a.tape --json"));
     let more =
         folder.tilewright("strategies compare --replay a.tape --seeds 2 --strategies random --trials 30");
     assert_eq!(more.status, 0);
@@ -83,7 +83,7 @@ fn a_small_space_is_tried_as_a_whole() {
     let folder = Folder::new();
     folder.write("small.template", SMALL);
     let line = format!("{COMPARE} --template small.template --starts 0 --trials 10 --out drawn --json");
-    let out: Value = serde_json::from_str(&folder.fine(&line)).unwrap();
+    let out: Value = serde_json::from_str(&folder.succeeds(&line)).unwrap();
     let program = &out["found"]["programs"][0];
     assert_eq!((program["size"].as_f64(), program["is_optimum"].as_bool()), (Some(4.0), Some(true)));
     for own in out["programs"][0]["summary"].as_array().unwrap() {
@@ -104,7 +104,7 @@ fn several_programs_are_summed_up() {
     let folder = Folder::new();
     let line = "strategies compare mm.tw@M=8,K=8,N=8 double.tw@N=64 --threads 1 --seeds 1 --trials 3 --transfer \
                 --strategies trees,random --exhaustive 0";
-    let out = folder.fine(line);
+    let out = folder.succeeds(line);
     assert!(out.contains("mm M=8,K=8,N=8") && out.contains("double_all N=64"), "{out}");
     assert!(out.contains("all 2 programs, geometric means"), "{out}");
 }
@@ -117,14 +117,14 @@ fn mistakes_are_said_before_anything_is_measured() {
     for (options, status, said) in [
         ("--strategies hill", 2, "there is no strategy `hill`"),
         ("--strategies random,random", 2, "--strategies has random twice"),
-        ("--strategies grid", 2, "`grid` tries all of at most"),
-        ("--share 0", 2, "a part of the space"),
-        ("--seeds 0", 2, "write how many, from 1 to 1000"),
+        ("--strategies grid", 2, "`grid` tries all points of spaces with at most"),
+        ("--share 0", 2, "a share of the space"),
+        ("--seeds 0", 2, "write a number of seeds from 1 to 1000"),
         ("--seeds 7-6", 2, "the first and the last of them"),
         ("--target interp", 2, "--target interp has none"),
-        ("--template bad.template", 1, "line 1: `Q` is no size and no loop of this program"),
+        ("--template bad.template", 1, "line 1: `Q` is not a size, a loop of this program or a number"),
         ("--template missing", 1, "missing: "),
-        ("--record no.tape", 1, "this is no file of `tilewright strategies compare --record`"),
+        ("--record no.tape", 1, "was not written by `tilewright strategies compare --record`"),
         ("--out mm.tw/x", 1, "--out mm.tw/x cannot be written"),
     ] {
         let line =

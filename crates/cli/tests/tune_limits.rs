@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Ended, Folder};
+use support::{CommandOutput, Folder};
 
 const TUNE: &str = "tune mm.tw --sizes M=70,K=64,N=67 --threads 1 --json";
 
@@ -42,7 +42,7 @@ fn signals_end_the_search_and_keep_the_best() {
         assert!(done(&last)["trials"].as_u64().unwrap() > 0);
         assert!(child.wait().unwrap().success());
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-        let listed = folder.fine("cache list --json");
+        let listed = folder.succeeds("cache list --json");
         assert!(listed.contains("best_us"), "{listed}");
     }
 }
@@ -55,7 +55,8 @@ fn what_cannot_be_written_is_said_before_the_search() {
         let parts = [&format!("--out {out} cannot be written")[..]];
         folder.fails(&format!("{TUNE} --out {out} --cache c.sqlite"), 1, &parts);
     }
-    folder.fails(&format!("{TUNE} --strategy grid --cache c.sqlite"), 2, &["`grid` tries all of at most"]);
+    let refusal = "`grid` tries all points of spaces with at most";
+    folder.fails(&format!("{TUNE} --strategy grid --cache c.sqlite"), 2, &[refusal]);
     assert!(!folder.path("c.sqlite").exists());
     folder.fails(&format!("{TUNE} --cache mm.tw/c.sqlite"), 1, &["cannot use mm.tw"]);
     folder.fails(&format!("{TUNE} --cache mm.tw"), 1, &["mm.tw is not a cache of Tilewright"]);
@@ -66,7 +67,7 @@ fn the_schedule_takes_the_place_of_an_older_one_as_a_whole() {
     let folder = Folder::with_peaks();
     folder.write("p.sched", "nonsense\n".repeat(1000));
     std::os::unix::fs::symlink("p.sched", folder.path("link.sched")).unwrap();
-    let out = folder.fine(&format!("{TUNE} --trials 1 --out link.sched"));
+    let out = folder.succeeds(&format!("{TUNE} --trials 1 --out link.sched"));
     let schedule = fs::read_to_string(folder.path("p.sched")).unwrap();
     assert_eq!(schedule, done(&out)["schedule"].as_str().unwrap());
     assert!(folder.path("link.sched").is_symlink());
@@ -80,11 +81,11 @@ fn without_a_place_for_the_cache_the_search_goes_on() {
     let line = TUNE.replace(" --json", " --trials 2");
     // A folder below a file cannot be created, even by root.
     let output = folder.command(&line).env("XDG_DATA_HOME", folder.path("mm.tw")).output().unwrap();
-    let ended = Ended::of(&line, output);
+    let ended = CommandOutput::new(&line, output);
     assert_eq!(ended.status, 0, "{}", ended.err);
     assert_eq!(ended.err.matches("warning").count(), 1, "{}", ended.err);
-    assert!(ended.err.contains("the search keeps nothing"), "{}", ended.err);
-    assert!(ended.out.contains("cache      nothing was kept: cannot use"), "{}", ended.out);
+    assert!(ended.err.contains("the search stores no records"), "{}", ended.err);
+    assert!(ended.out.contains("cache      no records were stored: cannot use"), "{}", ended.out);
     assert!(ended.out.contains("trials     2 in"), "{}", ended.out);
 }
 
@@ -117,13 +118,13 @@ fn a_full_disk_does_not_end_the_search() {
     let ended = folder.tilewright(&format!("{TUNE} --trials 30 --cache disk/c.sqlite"));
     assert_eq!(ended.status, 0, "{}", ended.err);
     assert_eq!(ended.err.matches("warning").count(), 1, "{}", ended.err);
-    assert!(ended.err.contains("there is no room left"), "{}", ended.err);
+    assert!(ended.err.contains("the disk is full"), "{}", ended.err);
     assert_eq!(done(&ended.out)["trials"], 30);
     // The records from before are intact: opening the file checks it.
     let listed: Value =
-        serde_json::from_str(&folder.fine("cache list --json --cache disk/c.sqlite")).unwrap();
+        serde_json::from_str(&folder.succeeds("cache list --json --cache disk/c.sqlite")).unwrap();
     assert!((1..30).contains(&listed[0]["trials"].as_u64().unwrap()), "{listed}");
-    folder.fine("bench mm.tw --sizes M=70,K=64,N=67 --threads 1 --time 1ms --cache disk/c.sqlite");
+    folder.succeeds("bench mm.tw --sizes M=70,K=64,N=67 --threads 1 --time 1ms --cache disk/c.sqlite");
     drop(disk);
 }
 
@@ -134,10 +135,10 @@ fn a_template_is_searched_in_the_place_of_the_analysis() {
     folder.write("t.template", "knob u = one of 2, 4\nsplit C.i -> io, ii:{u}\nunroll C.ii\n");
     folder.write("other.template", "knob u = one of 2, 8\nsplit C.i -> io, ii:{u}\n");
     let line = format!("{TUNE} --trials 5 --template t.template");
-    let measured = done(&folder.fine(&format!("{line} --record a.tape")));
+    let measured = done(&folder.succeeds(&format!("{line} --record a.tape")));
     // The template has two points. The first choice of the cost model does not count as a trial.
     assert_eq!(measured["trials"], 1);
-    assert_eq!(done(&folder.fine(&format!("{line} --replay a.tape")))["schedule"], measured["schedule"]);
+    assert_eq!(done(&folder.succeeds(&format!("{line} --replay a.tape")))["schedule"], measured["schedule"]);
     let other = line.replace("t.template", "other.template");
     folder.fails(&format!("{other} --replay a.tape"), 1, &["--template"]);
     folder.write("bad.template", "knob u = one of x\n");

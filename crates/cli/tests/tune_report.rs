@@ -22,7 +22,7 @@ fn done(out: &str) -> Value {
 #[test]
 fn the_summary_tells_peaks_and_where_the_time_went() {
     let folder = Folder::new();
-    let object = done(&folder.fine(&format!("{TUNE} --trials 6 --json")));
+    let object = done(&folder.succeeds(&format!("{TUNE} --trials 6 --json")));
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{object}"));
     assert!(number(&object["peak_gflops"]) > 0.0 && number(&object["peak_gbs"]) > 0.0);
     assert!(number(&object["share_of_limit"]) > 0.0, "{object}");
@@ -38,7 +38,7 @@ fn the_summary_tells_peaks_and_where_the_time_went() {
     let kept: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(kept[0]["threads"], 1);
     fs::write(&path, "[{").unwrap();
-    let text = folder.fine(&format!("{TUNE} --trials 2"));
+    let text = folder.succeeds(&format!("{TUNE} --trials 2"));
     for part in ["\n  peak ", "% of ", "\n  time       ranking ", "\n  trials     2 in "] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -53,7 +53,7 @@ fn a_page_is_well_formed_and_stands_alone() {
         "# <script>alert('&')</script>\ndef odd(float(N,M) A) -> (C) { C(n) +=! (A(n,m) < 0.5 && 1 > 0) ? A(n,m) : 0.0 }\n",
     );
     let line = "tune odd.tw --sizes N=50,M=60 --threads 1 --cache c.sqlite --trials 8 --seed 11 --json";
-    let object = done(&folder.fine(&format!("{line} --report run.html")));
+    let object = done(&folder.succeeds(&format!("{line} --report run.html")));
     let page = fs::read_to_string(folder.path("run.html")).unwrap();
     expect_well_formed(&page);
     assert!(page.contains("&lt;script&gt;alert(&#39;&amp;&#39;)"), "{page}");
@@ -150,14 +150,14 @@ fn under_load<T>(work: impl FnOnce() -> T) -> T {
 fn a_recorded_run_replays_to_the_same_winner() {
     let folder = Folder::with_peaks();
     // A cache that has records to start from, and more records after the run than before.
-    folder.fine(&format!("{TUNE} --trials 3"));
+    folder.succeeds(&format!("{TUNE} --trials 3"));
     for budget in ["--trials 20 --seed 5", "--time 3s"] {
         let line = format!("{TUNE} --json {budget}");
-        let recorded = folder.fine(&format!("{line} --record run.tape --out recorded.sched"));
+        let recorded = folder.succeeds(&format!("{line} --record run.tape --out recorded.sched"));
         let cache = fs::read(folder.path("c.sqlite")).unwrap();
-        let replayed = folder.fine(&format!("{line} --replay run.tape --report replay.html"));
+        let replayed = folder.succeeds(&format!("{line} --replay run.tape --report replay.html"));
         assert_eq!(essence(&recorded), essence(&replayed), "{budget}");
-        let slow = under_load(|| folder.fine(&format!("{line} --replay run.tape --out replayed.sched")));
+        let slow = under_load(|| folder.succeeds(&format!("{line} --replay run.tape --out replayed.sched")));
         assert_eq!(slow, replayed, "{budget}");
         let schedule = |name: &str| fs::read(folder.path(name)).unwrap();
         assert_eq!(schedule("recorded.sched"), schedule("replayed.sched"), "{budget}");
@@ -169,7 +169,7 @@ fn a_recorded_run_replays_to_the_same_winner() {
 #[test]
 fn a_recording_of_something_else_is_refused() {
     let folder = Folder::with_peaks();
-    folder.fine(&format!("{TUNE} --trials 3 --record run.tape"));
+    folder.succeeds(&format!("{TUNE} --trials 3 --record run.tape"));
     let line = format!("{TUNE} --trials 3 --replay");
     let other = |options: &str, parts: &[&str]| folder.fails(&format!("{line} {options}"), 1, parts);
     other("run.tape --seed 1", &["--seed 0", "this run has 1"]);
@@ -180,15 +180,15 @@ fn a_recording_of_something_else_is_refused() {
     let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
     let lines: Vec<&str> = tape.lines().collect();
     folder.write("none.tape", "{}\n");
-    other("none.tape", &["this is no recording"]);
+    other("none.tape", &["this file is not a recording"]);
     folder.write("new.tape", tape.replacen("\"version\":3", "\"version\":7", 1));
     other("new.tape", &["version 7"]);
     folder.write("cut.tape", lines[..lines.len() - 1].join("\n"));
-    other("cut.tape", &["cut off"]);
+    other("cut.tape", &["the recording is incomplete"]);
     folder.write("torn.tape", &tape[..tape.len() - 20]);
-    other("torn.tape", &[&format!("line {} makes no sense", lines.len())]);
+    other("torn.tape", &[&format!("line {} is invalid", lines.len())]);
     folder.write("early.tape", tape.replacen("\"at\":", "\"at\":-", 1));
-    other("early.tape", &["line 2 makes no sense"]);
+    other("early.tape", &["line 2 is invalid"]);
     // A schedule that was never measured has no answer.
     folder.write("gap.tape", [&lines[..2], &lines[3..]].concat().join("\n"));
     other("gap.tape", &["the recording has no answer for this schedule"]);
@@ -202,8 +202,8 @@ fn a_recording_with_other_inputs_is_refused() {
     folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
     folder.floats("other.npy", &[3], &[1.0, 2.0, 4.0]);
     let line = "tune double.tw --threads 1 --cache c.sqlite --trials 1";
-    folder.fine(&format!("{line} --in x=x.npy --record run.tape"));
-    folder.fine(&format!("{line} --in x=x.npy --replay run.tape"));
+    folder.succeeds(&format!("{line} --in x=x.npy --record run.tape"));
+    folder.succeeds(&format!("{line} --in x=x.npy --replay run.tape"));
     let refused = |inputs: &str, parts: &[&str]| {
         folder.fails(&format!("{line} {inputs} --replay run.tape"), 1, parts);
     };

@@ -32,35 +32,35 @@ pub(crate) struct FusedSum<'e> {
 /// Returns the fused multiply-add that computes a binary operation, if there is one and the nest
 /// allows contraction.
 pub(crate) fn fused_sum<'e>(nest: &LoopNest, op: BinaryOp, operands: &'e [Expr; 2]) -> Option<FusedSum<'e>> {
-    nest.contract.then(|| contracted(op, operands)).flatten()
+    nest.contract.then(|| find_fused_sum(op, operands)).flatten()
 }
 
 /// Returns the product that a store adds to its target, if the product and the addition are fused.
 pub(crate) fn fused_term<'e>(nest: &LoopNest, store: &'e Store) -> Option<Product<'e>> {
     let adds = nest.contract && store.reduce == Some(ReduceOp::Add);
-    adds.then(|| product(&store.value)).flatten()
+    adds.then(|| as_product(&store.value)).flatten()
 }
 
-fn contracted(op: BinaryOp, operands: &[Expr; 2]) -> Option<FusedSum<'_>> {
+fn find_fused_sum(op: BinaryOp, operands: &[Expr; 2]) -> Option<FusedSum<'_>> {
     let [left, right] = operands;
     let subtracts = match op {
         BinaryOp::Add => false,
         BinaryOp::Sub => true,
         _ => return None,
     };
-    if holds_product(left) && holds_product(right) {
+    if may_be_product(left) && may_be_product(right) {
         return None;
     }
-    if let Some(product) = product(left) {
+    if let Some(product) = as_product(left) {
         return Some(FusedSum { product, addend: right, addend_negated: subtracts });
     }
-    let Product { factors, negated } = product(right)?;
+    let Product { factors, negated } = as_product(right)?;
     let product = Product { factors, negated: negated != subtracts };
     Some(FusedSum { product, addend: left, addend_negated: false })
 }
 
 /// Matches a value that is a product, with or without a minus sign before it.
-fn product(value: &Expr) -> Option<Product<'_>> {
+fn as_product(value: &Expr) -> Option<Product<'_>> {
     // 16-bit floats are computed in float32, and a value of such a type is rounded after every
     // operation.
     if !matches!(value.dtype, DType::Float32 | DType::Float64) {
@@ -71,7 +71,7 @@ fn product(value: &Expr) -> Option<Product<'_>> {
             Some(Product { factors: factors.each_ref(), negated: false })
         }
         ExprKind::Unary(UnaryOp::Neg, operand) => {
-            product(operand).map(|inner| Product { negated: !inner.negated, ..inner })
+            as_product(operand).map(|inner| Product { negated: !inner.negated, ..inner })
         }
         _ => None,
     }
@@ -79,11 +79,11 @@ fn product(value: &Expr) -> Option<Product<'_>> {
 
 /// Whether the value is a product, or a `?:` with a product as an arm. Schedules decide conditions
 /// where they can, so the rule for two products must not depend on whether a `?:` is still there.
-fn holds_product(value: &Expr) -> bool {
+fn may_be_product(value: &Expr) -> bool {
     match &value.kind {
-        ExprKind::Select(parts) => parts[1..].iter().any(holds_product),
-        ExprKind::Unary(UnaryOp::Neg, operand) => holds_product(operand),
-        _ => product(value).is_some(),
+        ExprKind::Select(parts) => parts[1..].iter().any(may_be_product),
+        ExprKind::Unary(UnaryOp::Neg, operand) => may_be_product(operand),
+        _ => as_product(value).is_some(),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         Expr { dtype: value.dtype, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(value)) }
     }
 
-    fn chosen(value: Expr) -> Expr {
+    fn selected(value: Expr) -> Expr {
         let (yes, zero) =
             (Expr::literal(DType::Bool, Number::Int(1)), Expr::literal(value.dtype, Number::Int(0)));
         Expr { dtype: value.dtype, kind: ExprKind::Select(Box::new([yes, value, zero])) }
@@ -112,7 +112,7 @@ mod tests {
 
     /// Returns whether the product and the addend are negated, if the sum is fused.
     fn signs(op: BinaryOp, left: Expr, right: Expr) -> Option<(bool, bool)> {
-        contracted(op, &[left, right]).map(|sum| (sum.product.negated, sum.addend_negated))
+        find_fused_sum(op, &[left, right]).map(|sum| (sum.product.negated, sum.addend_negated))
     }
 
     #[test]
@@ -129,8 +129,8 @@ mod tests {
         for op in [BinaryOp::Add, BinaryOp::Sub] {
             assert_eq!(signs(op, times(0, 0), times(1, 1)), None);
             assert_eq!(signs(op, negated(times(0, 0)), times(1, 1)), None);
-            assert_eq!(signs(op, times(0, 0), chosen(times(1, 1))), None);
-            assert_eq!(signs(op, chosen(negated(times(0, 0))), times(1, 1)), None);
+            assert_eq!(signs(op, times(0, 0), selected(times(1, 1))), None);
+            assert_eq!(signs(op, selected(negated(times(0, 0))), times(1, 1)), None);
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn nothing_else_is_fused() {
         assert_eq!(signs(BinaryOp::Mul, times(0, 1), scalar(2)), None);
         assert_eq!(signs(BinaryOp::Add, scalar(0), scalar(1)), None);
-        assert_eq!(signs(BinaryOp::Add, chosen(times(0, 1)), scalar(1)), None);
+        assert_eq!(signs(BinaryOp::Add, selected(times(0, 1)), scalar(1)), None);
         let half = |id| Expr { dtype: DType::Float16, ..scalar(id) };
         assert_eq!(signs(BinaryOp::Add, Expr::binary(BinaryOp::Mul, half(0), half(1)), half(2)), None);
         let int = |id| Expr { dtype: DType::Int32, ..scalar(id) };

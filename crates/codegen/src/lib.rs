@@ -27,10 +27,10 @@ pub enum CodegenError {
     #[error("cannot generate code for {0}")]
     Unsupported(String),
     /// There is no code generator for this machine.
-    #[error("no code generation for this machine: {0}")]
+    #[error("cannot generate code for this machine: {0}")]
     Target(String),
     /// LLVM rejected the generated code, which is a bug in this crate.
-    #[error("LLVM: {0}")]
+    #[error("LLVM failed: {0}")]
     Llvm(String),
 }
 

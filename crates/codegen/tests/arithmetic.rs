@@ -8,7 +8,7 @@ mod harness;
 use harness::*;
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, Tensor, UnaryOp, arithmetic};
-use tilewright_target::Vectors;
+use tilewright_target::VectorInstructions;
 
 /// Values at and near the limits of the type, and in between.
 fn interesting(dtype: DType) -> Vec<Number> {
@@ -67,7 +67,7 @@ fn tensor(dtype: DType, values: &[Number]) -> Tensor {
 
 /// Evaluates an expression of `inputs` elementwise, in a loop of `kind` with `lanes` iterations.
 fn run(
-    vectors: Vectors,
+    vectors: VectorInstructions,
     lanes: i64,
     kind: LoopKind,
     inputs: &[Tensor],
@@ -102,12 +102,12 @@ fn same(left: Number, right: Number) -> bool {
 
 /// The loops that run every test. Vectors of odd length and unrolled loops are tested on one target
 /// only.
-fn ways(vectors: Vectors) -> Vec<(i64, LoopKind)> {
-    let mut ways = vec![(1, LoopKind::Serial), (16, LoopKind::Vector)];
-    if vectors == Vectors::Baseline {
-        ways.extend([(5, LoopKind::Vector), (4, LoopKind::Unrolled)]);
+fn loop_shapes(vectors: VectorInstructions) -> Vec<(i64, LoopKind)> {
+    let mut shapes = vec![(1, LoopKind::Serial), (16, LoopKind::Vector)];
+    if vectors == VectorInstructions::Baseline {
+        shapes.extend([(5, LoopKind::Vector), (4, LoopKind::Unrolled)]);
     }
-    ways
+    shapes
 }
 
 /// All pairs of interesting values.
@@ -146,7 +146,7 @@ fn operators_do_what_the_language_says() {
                     continue;
                 }
                 let result = if op.is_comparison() { DType::Bool } else { dtype };
-                for (lanes, kind) in ways(vectors) {
+                for (lanes, kind) in loop_shapes(vectors) {
                     let found = run(vectors, lanes, kind, &inputs, result, &|loads| {
                         binary(op, loads[0].clone(), loads[1].clone())
                     });
@@ -179,8 +179,8 @@ fn division_by_constants() {
         for by in [-8i128, -3, -1, 0, 1, 3, 7, 8, 64] {
             let by = Number::Int(by).convert(dtype);
             for op in [BinaryOp::Div, BinaryOp::Mod] {
-                for (lanes, kind) in ways(Vectors::Baseline) {
-                    let found = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| {
+                for (lanes, kind) in loop_shapes(VectorInstructions::Baseline) {
+                    let found = run(VectorInstructions::Baseline, lanes, kind, &input, dtype, &|loads| {
                         binary(op, loads[0].clone(), Expr::literal(dtype, by))
                     });
                     for (at, value) in values.iter().enumerate() {
@@ -200,7 +200,7 @@ fn conversions_between_all_types() {
             let values = interesting(from);
             let input = [tensor(from, &values)];
             for to in DType::ALL {
-                for (lanes, kind) in ways(vectors) {
+                for (lanes, kind) in loop_shapes(vectors) {
                     let found = run(vectors, lanes, kind, &input, to, &|loads| loads[0].clone().cast(to));
                     for at in 0..values.len() {
                         let value = input[0].get(at);
@@ -241,7 +241,7 @@ fn long_integers_are_rounded_once() {
             let values: Vec<Number> =
                 integers.iter().map(|value| Number::Int(*value).convert(from)).collect();
             let input = [tensor(from, &values)];
-            for (lanes, kind) in ways(vectors) {
+            for (lanes, kind) in loop_shapes(vectors) {
                 let found = run(vectors, lanes, kind, &input, to, &|loads| loads[0].clone().cast(to));
                 for (at, value) in values.iter().enumerate() {
                     let (found, wanted) = (found.get(at), value.convert(to));
@@ -308,12 +308,12 @@ fn signs_and_negations() {
     for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
         let values = interesting(dtype);
         let input = [tensor(dtype, &values)];
-        for (lanes, kind) in ways(Vectors::Baseline) {
-            let negated = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| Expr {
+        for (lanes, kind) in loop_shapes(VectorInstructions::Baseline) {
+            let negated = run(VectorInstructions::Baseline, lanes, kind, &input, dtype, &|loads| Expr {
                 dtype,
                 kind: ExprKind::Unary(UnaryOp::Neg, Box::new(loads[0].clone())),
             });
-            let positive = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| {
+            let positive = run(VectorInstructions::Baseline, lanes, kind, &input, dtype, &|loads| {
                 call(Builtin::Abs, vec![loads[0].clone()])
             });
             for at in 0..values.len() {
@@ -339,7 +339,7 @@ fn functions_agree_with_the_oracle() {
             let inputs = [tensor(dtype, &values), tensor(dtype, &others), tensor(dtype, &values)];
             for builtin in Builtin::ALL {
                 let result = if builtin.is_predicate() { DType::Bool } else { dtype };
-                for (lanes, kind) in ways(vectors) {
+                for (lanes, kind) in loop_shapes(vectors) {
                     let found = run(vectors, lanes, kind, &inputs, result, &|loads| {
                         call(*builtin, loads[..builtin.arity()].to_vec())
                     });

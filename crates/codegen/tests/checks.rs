@@ -10,17 +10,22 @@ use std::sync::Arc;
 use harness::*;
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Atom, DType, Data, IndexExpr, ReduceOp, TensorId};
-use tilewright_target::Vectors;
+use tilewright_target::VectorInstructions;
 
 const KINDS: [LoopKind; 3] = [LoopKind::Serial, LoopKind::Vector, LoopKind::Unrolled];
 
 /// out(i) = table(where(i), 1)
-fn gathering(vectors: Vectors, kind: LoopKind, dtype: DType) -> Compiled {
+fn gathering(vectors: VectorInstructions, kind: LoopKind, dtype: DType) -> Compiled {
     gathering_from(vectors, kind, dtype, None)
 }
 
 /// The same, with a declared range for the values of `where`.
-fn gathering_from(vectors: Vectors, kind: LoopKind, dtype: DType, declared: Option<(i64, i64)>) -> Compiled {
+fn gathering_from(
+    vectors: VectorInstructions,
+    kind: LoopKind,
+    dtype: DType,
+    declared: Option<(i64, i64)>,
+) -> Compiled {
     let mut b = Builder::new();
     let (places, table) = (b.argument(dtype, &[16]), b.argument(DType::Float32, &[10, 2]));
     let out = b.argument(DType::Float32, &[16]);
@@ -74,7 +79,7 @@ fn declared_ranges_are_kept() {
 #[test]
 fn the_largest_unsigned_index_is_outside() {
     for kind in KINDS {
-        let kernel = gathering(Vectors::Baseline, kind, DType::UInt64);
+        let kernel = gathering(VectorInstructions::Baseline, kind, DType::UInt64);
         let mut table = small(20, 1);
         let mut out = vec![0.0f32; 16];
         let mut places = vec![3u64; 16];

@@ -8,7 +8,7 @@ use harness::*;
 use tilewright_codegen::assembly;
 use tilewright_ir::nest::{LoopKind, Stmt};
 use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, verify_nest};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 fn product(m: usize, n: usize, k: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     let mut c = vec![0.0; m * n];
@@ -102,7 +102,7 @@ fn nest_of(b: Builder, body: Vec<Stmt>) -> LoopNest {
 #[test]
 fn the_inner_loop_is_fused_multiply_adds_and_loads() {
     let (b, body) = tiled(120, 128, 256, 12, 2, 16);
-    let cpu = Cpu { cores: 1, vectors: Vectors::Avx512, caches: vec![32 << 10] };
+    let cpu = Cpu { cores: 1, vectors: VectorInstructions::Avx512, caches: vec![32 << 10] };
     let text = assembly(verify_nest(&nest_of(b, body)).unwrap(), &cpu).unwrap();
     let inner = text.split(".LBB").max_by_key(|block| block.matches("vfmadd").count()).unwrap();
     assert_eq!(inner.matches("vfmadd").count(), 24, "{inner}");

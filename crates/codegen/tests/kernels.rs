@@ -8,10 +8,10 @@ use harness::*;
 use tilewright_codegen::{CodegenError, Object, compile, llvm_ir};
 use tilewright_ir::nest::{LoopKind, Stmt};
 use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, verify_nest};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 fn cpu() -> Cpu {
-    Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] }
+    Cpu { cores: 1, vectors: VectorInstructions::Baseline, caches: vec![32 << 10] }
 }
 
 /// Processes rows in parallel. Each row goes through two scratch buffers of the thread and one of
@@ -43,7 +43,7 @@ fn threads_have_scratch_of_their_own() {
         ),
     ];
     let rows = each(i, 9, LoopKind::Parallel, vec![allocate(first, body)]);
-    let kernel = b.compile(Vectors::Baseline, vec![allocate(shared, vec![one, rows])]);
+    let kernel = b.compile(VectorInstructions::Baseline, vec![allocate(shared, vec![one, rows])]);
     assert_eq!(kernel.kernel.scratch_bytes(), 192);
     let mut input = small(9 * 33, 5);
     let wanted: Vec<f32> =
@@ -67,7 +67,7 @@ fn setup_fills_the_constants() {
     let (p, q) = (b.var("p"), b.var("q"));
     let body = set(out, &[v(p), v(q)], b.load(packed, &[v(p), v(q)]));
     let body = each(p, 6, LoopKind::Serial, vec![each(q, 4, LoopKind::Vector, vec![body])]);
-    let kernel = b.compile(Vectors::Baseline, vec![body]);
+    let kernel = b.compile(VectorInstructions::Baseline, vec![body]);
     assert_eq!(kernel.kernel.constants(), [96]);
     let mut weights: Vec<f32> = (0..24).map(|at| at as f32).collect();
     let mut out = vec![0.0f32; 24];
@@ -85,7 +85,7 @@ fn scalars_of_every_kind() {
         set(out, &[c(at as i64)], value.clone().cast(DType::Float64))
     };
     let body = scalars.iter().enumerate().map(store).collect();
-    let kernel = b.compile(Vectors::Baseline, body);
+    let kernel = b.compile(VectorInstructions::Baseline, body);
     let mut out = vec![0.0f64; 5];
     let half = half::f16::from_f32(0.5).to_bits() as u64;
     let slots = [-3i64 as u64, 1 << 63, half, 1, 0.125f64.to_bits()];
@@ -108,7 +108,7 @@ fn extents_may_depend_on_outer_loops() {
             vec![reduce(ReduceOp::Add, out, &[v(i)], int(100))],
         ),
     ];
-    let kernel = b.compile(Vectors::Baseline, vec![each(i, 7, LoopKind::Serial, body)]);
+    let kernel = b.compile(VectorInstructions::Baseline, vec![each(i, 7, LoopKind::Serial, body)]);
     let mut out = vec![0i64; 7];
     assert_eq!(kernel.run(&mut [out.bytes()]), 0);
     let wanted: Vec<i64> = (0..7i64).map(|i| i * (i - 1) / 2 + 100 * (5 - i).clamp(0, 2)).collect();
@@ -116,7 +116,7 @@ fn extents_may_depend_on_outer_loops() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn a_lane_dependent_extent_is_rejected() {
     let mut b = Builder::new();
     let out = b.argument(DType::Int64, &[4, 4]);
     let (i, j) = (b.var("i"), b.var("j"));
@@ -161,12 +161,12 @@ fn resident_bytes() -> usize {
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-fn memory_stays(kernels: i64) {
+fn check_resident_memory(kernels: i64) {
     let run = |count: i64| {
         for at in 0..count {
             let size = 2 + at % 30;
             let (b, body) = tiny(size);
-            let kernel = b.compile(Vectors::Baseline, body);
+            let kernel = b.compile(VectorInstructions::Baseline, body);
             let mut out = vec![0.0f32; size as usize];
             assert_eq!(kernel.run(&mut [out.bytes()]), 0);
             assert_eq!(out, vec![size as f32; size as usize]);
@@ -182,11 +182,11 @@ fn memory_stays(kernels: i64) {
 
 #[test]
 fn two_thousand_kernels_leave_no_memory_behind() {
-    memory_stays(2000);
+    check_resident_memory(2000);
 }
 
 #[test]
 #[ignore = "takes a minute"]
 fn ten_thousand_kernels_leave_no_memory_behind() {
-    memory_stays(10_000);
+    check_resident_memory(10_000);
 }

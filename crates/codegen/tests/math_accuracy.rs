@@ -15,7 +15,7 @@ mod harness;
 use harness::*;
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Builtin, DType};
-use tilewright_target::Vectors;
+use tilewright_target::VectorInstructions;
 
 /// The guaranteed error bound of the functions.
 const BOUND_ULP: f64 = 4.0;
@@ -58,7 +58,13 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 /// A kernel that applies `builtin` to `count` elements, `lanes` at a time; one lane means scalars.
-fn elementwise(vectors: Vectors, builtin: Builtin, dtype: DType, lanes: i64, count: usize) -> Compiled {
+fn elementwise(
+    vectors: VectorInstructions,
+    builtin: Builtin,
+    dtype: DType,
+    lanes: i64,
+    count: usize,
+) -> Compiled {
     let mut b = Builder::new();
     let count = count as i64;
     assert_eq!(count % lanes, 0, "whole vectors only");

@@ -7,17 +7,22 @@ mod harness;
 use harness::*;
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, Number, ReduceOp};
-use tilewright_target::Vectors;
+use tilewright_target::VectorInstructions;
 
 /// out(i) = in(index(i)) with a vector loop of `lanes` lanes.
-fn picked(vectors: Vectors, lanes: i64, size: i64, index: &dyn Fn(IndexExpr) -> IndexExpr) -> Vec<f32> {
+fn picked(
+    vectors: VectorInstructions,
+    lanes: i64,
+    size: i64,
+    index: &dyn Fn(IndexExpr) -> IndexExpr,
+) -> Vec<f32> {
     picked_in(LoopKind::Serial, vectors, lanes, size, index)
 }
 
 /// The same, with three iterations of an outer loop of the given kind.
 fn picked_in(
     kind: LoopKind,
-    vectors: Vectors,
+    vectors: VectorInstructions,
     lanes: i64,
     size: i64,
     index: &dyn Fn(IndexExpr) -> IndexExpr,
@@ -148,21 +153,28 @@ impl Drop for Fenced {
 
 /// out(i) = 0 <= i + shift < size ? in((i + shift) * step) : -1, and the same with `if` statements.
 #[test]
-fn what_is_not_selected_is_not_loaded() {
+fn unselected_elements_are_not_loaded() {
     for vectors in runnable() {
         for (lanes, kind) in
             [(16, LoopKind::Vector), (5, LoopKind::Vector), (1, LoopKind::Serial), (4, LoopKind::Unrolled)]
         {
             for (shift, step) in [(-3, 1), (4, 1), (-2, 3), (5, 3), (100, 1), (0, 0)] {
                 for by_statement in [false, true] {
-                    padded(vectors, lanes, kind, shift, step, by_statement);
+                    check_guarded_loads(vectors, lanes, kind, shift, step, by_statement);
                 }
             }
         }
     }
 }
 
-fn padded(vectors: Vectors, lanes: i64, kind: LoopKind, shift: i64, step: i64, by_statement: bool) {
+fn check_guarded_loads(
+    vectors: VectorInstructions,
+    lanes: i64,
+    kind: LoopKind,
+    shift: i64,
+    step: i64,
+    by_statement: bool,
+) {
     const SIZE: i64 = 23;
     let mut b = Builder::new();
     let input = b.argument(DType::Float32, &[(SIZE - 1) * step + 1]);
@@ -222,7 +234,7 @@ fn lanes_reduce_into_one_element() {
     }
 }
 
-fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
+fn reduced(vectors: VectorInstructions, dtype: DType, op: ReduceOp, in_registers: bool) {
     use tilewright_ir::{Tensor, arithmetic};
     let mut b = Builder::new();
     let (input, out) = (b.argument(dtype, &[21]), b.argument(dtype, &[2]));
@@ -331,23 +343,23 @@ fn the_last_lane_wins_a_plain_store() {
 
 /// Each lane has its own copy of a buffer that is allocated inside a vector loop.
 #[test]
-fn each_lane_has_its_own_room() {
+fn buffers_in_vector_loops_are_per_lane() {
     for vectors in runnable() {
         for in_registers in [false, true] {
             let mut b = Builder::new();
             let (input, out) = (b.argument(DType::Float32, &[16, 4]), b.argument(DType::Float32, &[16]));
-            let room = match in_registers {
+            let buffer = match in_registers {
                 true => b.register(DType::Float32, &[2]),
                 false => b.scratch(DType::Float32, &[2]),
             };
             let (lane, k) = (b.var("lane"), b.var("k"));
             let value = b.load(input, &[v(lane), v(k)]);
-            let total = b.load(room, &[c(1)]);
+            let total = b.load(buffer, &[c(1)]);
             let body = allocate(
-                room,
+                buffer,
                 vec![
-                    set(room, &[c(1)], float(0.0)),
-                    each(k, 4, LoopKind::Serial, vec![reduce(ReduceOp::Add, room, &[c(1)], value)]),
+                    set(buffer, &[c(1)], float(0.0)),
+                    each(k, 4, LoopKind::Serial, vec![reduce(ReduceOp::Add, buffer, &[c(1)], value)]),
                     set(out, &[v(lane)], total),
                 ],
             );

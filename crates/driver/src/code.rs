@@ -104,10 +104,10 @@ pub fn gpu_code(
     schedule: &Schedule,
     device: &Device,
 ) -> Result<GpuExecutable, BuildError> {
-    GpuExecutable::compile(program, nest, &about(program, schedule), device)
+    GpuExecutable::compile(program, nest, &header_comment(program, schedule), device)
 }
 
 /// The comment at the top of generated text.
-pub fn about(program: &Program, schedule: &Schedule) -> String {
+pub fn header_comment(program: &Program, schedule: &Schedule) -> String {
     format!("{}\n\n{schedule}", program.name)
 }

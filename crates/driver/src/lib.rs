@@ -18,11 +18,11 @@
 
 pub mod code;
 pub mod compile;
-pub mod empty;
 pub mod schedule;
 pub mod source;
 pub mod stage;
 pub mod target;
+pub mod zero_sizes;
 
 pub use code::{BoundCode, Code};
 pub use compile::{CompileError, Compiled, compile, lower};

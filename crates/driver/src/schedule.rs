@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tilewright_cache::{BestKnown, Cache, CacheError, Choice, Skipped};
+use tilewright_cache::{BestUsable, Cache, CacheError, TunedSchedule, UnusableRecord};
 use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, default_schedule};
 use tilewright_target::Target;
@@ -31,39 +31,40 @@ pub struct ChosenSchedule {
     /// Where they come from.
     pub origin: Origin,
     /// Faster records of the cache that cannot be used, fastest first.
-    pub skipped: Vec<Skipped>,
+    pub unusable: Vec<UnusableRecord>,
 }
 
 impl ChosenSchedule {
     /// The schedule that the caller gave.
     pub fn given(schedule: Schedule) -> ChosenSchedule {
-        ChosenSchedule { schedule, origin: Origin::Given, skipped: Vec::new() }
+        ChosenSchedule { schedule, origin: Origin::Given, unusable: Vec::new() }
     }
 
     /// The default schedule.
     pub fn default<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
         let schedule = default_schedule(program, target);
-        ChosenSchedule { schedule, origin: Origin::Default, skipped: Vec::new() }
+        ChosenSchedule { schedule, origin: Origin::Default, unusable: Vec::new() }
     }
 
     /// The fastest schedule that the cache in a file has for this program, these sizes and this
     /// target; the default schedule where the cache has none. A file that does not exist is
     /// [`CacheError::Missing`].
-    pub fn best<'t>(
+    pub fn from_cache<'t>(
         program: &'t Program,
         target: impl Into<Target<'t>>,
         cache: &Path,
     ) -> Result<ChosenSchedule, CacheError> {
         let target = target.into();
-        let Choice { best, skipped } = Cache::open_existing(cache)?.best_schedule(program, target)?;
+        let BestUsable { best, unusable: skipped } =
+            Cache::open_existing(cache)?.best_schedule(program, target)?;
         let chosen = match best {
             None => ChosenSchedule::default(program, target),
-            Some(BestKnown { schedule, seconds, is_default }) => ChosenSchedule {
+            Some(TunedSchedule { schedule, seconds, is_default }) => ChosenSchedule {
                 schedule,
                 origin: Origin::Tuned { seconds, is_default },
-                skipped: Vec::new(),
+                unusable: Vec::new(),
             },
         };
-        Ok(ChosenSchedule { skipped, ..chosen })
+        Ok(ChosenSchedule { unusable: skipped, ..chosen })
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tilewright_ir::verify::InvalidProgram;
-use tilewright_ir::{Program, well_formed};
+use tilewright_ir::{Program, verify_form};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::{Bindings, Checked, Diagnostic, Parsed, check, name_collisions, parse};
 
@@ -23,10 +23,10 @@ pub enum ProgramError {
     NoFunction(String),
     /// The function has errors. They are among the diagnostics.
     #[error("the program has errors")]
-    Mistakes,
+    HasErrors,
     /// These sizes are not known.
-    #[error("the size `{}` is not known", .0.join("`, `"))]
-    OpenSizes(Vec<String>),
+    #[error("no value is known for the size `{}`", .0.join("`, `"))]
+    UnknownSizes(Vec<String>),
     /// The checker accepted a program that breaks an invariant. This is a bug.
     #[error(transparent)]
     Invalid(#[from] InvalidProgram),
@@ -50,8 +50,8 @@ impl Source {
     }
 
     /// The defects of the source as a whole: syntax errors, and functions that share a name.
-    pub fn mistakes(&self) -> Vec<Diagnostic> {
-        mistakes(&self.parsed)
+    pub fn source_diagnostics(&self) -> Vec<Diagnostic> {
+        source_diagnostics(&self.parsed)
     }
 
     /// The functions, in the order of the text.
@@ -72,7 +72,7 @@ impl Source {
 }
 
 /// The defects of a parsed source as a whole: [`Source::mistakes`].
-pub fn mistakes(parsed: &Parsed) -> Vec<Diagnostic> {
+pub fn source_diagnostics(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics.clone();
     found.extend(name_collisions(&parsed.ast));
     found
@@ -81,7 +81,7 @@ pub fn mistakes(parsed: &Parsed) -> Vec<Diagnostic> {
 /// A function of a parsed source as a program: [`Source::program`].
 pub fn program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
     let CheckedFunction { program, diagnostics } = general_program(parsed, function, sizes, contract);
-    CheckedFunction { program: program.and_then(concrete), diagnostics }
+    CheckedFunction { program: program.and_then(require_known_sizes), diagnostics }
 }
 
 /// A function of a parsed source as a program, whose sizes may stay unknown.
@@ -91,16 +91,16 @@ pub fn general_program(parsed: &Parsed, function: &str, sizes: &Bindings, contra
         return CheckedFunction { program, diagnostics: Vec::new() };
     }
     let Checked { program, diagnostics, .. } = check(&parsed.ast, function, sizes);
-    let program = program.ok_or(ProgramError::Mistakes).and_then(|program| {
-        well_formed(&program)?;
+    let program = program.ok_or(ProgramError::HasErrors).and_then(|program| {
+        verify_form(&program)?;
         Ok(if contract { program } else { program.without_contraction() })
     });
     CheckedFunction { program, diagnostics }
 }
 
 /// Refuses a program with unknown sizes.
-fn concrete(program: Program) -> Result<Program, ProgramError> {
+fn require_known_sizes(program: Program) -> Result<Program, ProgramError> {
     let open = program.symbols.iter().filter(|symbol| symbol.value.is_none());
     let open: Vec<String> = open.map(|symbol| symbol.name.clone()).collect();
-    if open.is_empty() { Ok(program) } else { Err(ProgramError::OpenSizes(open)) }
+    if open.is_empty() { Ok(program) } else { Err(ProgramError::UnknownSizes(open)) }
 }

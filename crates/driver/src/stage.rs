@@ -8,7 +8,7 @@ use tilewright_ir::{LoopNest, Program, print, verify_nest};
 use tilewright_schedule::Schedule;
 use tilewright_target::Target;
 
-use crate::code::about;
+use crate::code::header_comment;
 
 /// A stage of compilation that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Stage {
 pub enum StageError {
     /// Code for this target does not go through the stage.
     #[error("there is no stage `{}` for this target", .0.name())]
-    OtherTarget(Stage),
+    NoSuchStage(Stage),
     /// The code generator refused the loops.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
@@ -58,7 +58,7 @@ impl Stage {
     }
 
     /// The stages that code for a target goes through, in order.
-    pub fn of(target: Target<'_>) -> &'static [Stage] {
+    pub fn all_for(target: Target<'_>) -> &'static [Stage] {
         match target {
             Target::Cpu(_) => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Llvm, Stage::Assembly],
             Target::Gpu(gpu) => match Dialect::from(gpu.api) {
@@ -76,8 +76,8 @@ impl Stage {
         nest: &LoopNest,
         target: Target<'_>,
     ) -> Result<String, StageError> {
-        if !Stage::of(target).contains(&self) {
-            return Err(StageError::OtherTarget(self));
+        if !Stage::all_for(target).contains(&self) {
+            return Err(StageError::NoSuchStage(self));
         }
         let text = match (self, target) {
             (Stage::Program, _) => print::program(program),
@@ -85,7 +85,7 @@ impl Stage {
             (Stage::Llvm, Target::Cpu(cpu)) => llvm_ir(verify_nest(nest)?, cpu)?,
             (Stage::Assembly, Target::Cpu(cpu)) => assembly(verify_nest(nest)?, cpu)?,
             (Stage::Cuda | Stage::OpenCl, Target::Gpu(gpu)) => {
-                gpu_code(verify_nest(nest)?, gpu, &about(program, schedule))?.text
+                gpu_code(verify_nest(nest)?, gpu, &header_comment(program, schedule))?.text
             }
             _ => print::nest(nest),
         };

@@ -1,7 +1,7 @@
 //! Targets by their names, and open targets: ready to compile for and to run on.
 
 use tilewright_runtime::gpu::{Device, DeviceInfo, GpuError, devices};
-use tilewright_target::{Cpu, Gpu, GpuApi, Machine, Target, Vectors};
+use tilewright_target::{Cpu, Gpu, GpuApi, Machine, Target, VectorInstructions};
 
 pub use tilewright_target::{TargetName, UnknownTarget};
 
@@ -11,12 +11,12 @@ pub struct CpuLimits {
     /// The number of threads for parallel loops; `None` means the number of cores.
     pub threads: Option<usize>,
     /// The widest vector instructions; `None` means those of the CPU.
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorInstructions>,
 }
 
 impl CpuLimits {
     /// The CPU that kernels are compiled for, or the vectors that `host` does not have.
-    pub fn of(self, host: Cpu) -> Result<Cpu, Vectors> {
+    pub fn apply_to(self, host: Cpu) -> Result<Cpu, VectorInstructions> {
         let vectors = self.vectors.unwrap_or(host.vectors);
         if vectors > host.vectors {
             return Err(vectors);
@@ -71,7 +71,7 @@ impl OpenTarget {
 
     /// The number of threads of the pool that calls of kernels need.
     pub fn threads(&self) -> usize {
-        self.target().hardware().capabilities().pool.unwrap_or(1)
+        self.target().hardware().capabilities().pool_threads.unwrap_or(1)
     }
 
     /// The hardware as schedules and code generation see it.
@@ -120,10 +120,13 @@ mod tests {
 
     #[test]
     fn vectors_may_be_narrower_but_not_wider_than_those_of_the_machine() {
-        let host = Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10] };
+        let host = Cpu { cores: 4, vectors: VectorInstructions::Avx2, caches: vec![32 << 10] };
         let limits = |vectors| CpuLimits { threads: Some(7), vectors };
-        assert_eq!(limits(None).of(host.clone()), Ok(Cpu { cores: 7, ..host.clone() }));
-        assert_eq!(limits(Some(Vectors::Baseline)).of(host.clone()).unwrap().vectors, Vectors::Baseline);
-        assert_eq!(limits(Some(Vectors::Avx512)).of(host), Err(Vectors::Avx512));
+        assert_eq!(limits(None).apply_to(host.clone()), Ok(Cpu { cores: 7, ..host.clone() }));
+        assert_eq!(
+            limits(Some(VectorInstructions::Baseline)).apply_to(host.clone()).unwrap().vectors,
+            VectorInstructions::Baseline
+        );
+        assert_eq!(limits(Some(VectorInstructions::Avx512)).apply_to(host), Err(VectorInstructions::Avx512));
     }
 }

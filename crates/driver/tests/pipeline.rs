@@ -49,20 +49,20 @@ fn functions_are_found_by_name_and_need_all_sizes() {
     let failed = |function, sizes: &[_]| checked(SCALE, function, sizes).program.unwrap_err();
     assert_eq!(failed("scala", &[("N", 20)]), ProgramError::NoFunction("scala".to_owned()));
     let open = ["K", "N"].map(str::to_owned).to_vec();
-    assert_eq!(failed("product", &[("M", 2)]), ProgramError::OpenSizes(open));
-    assert_eq!(failed("product", &[]).to_string(), "the size `M`, `K`, `N` is not known");
+    assert_eq!(failed("product", &[("M", 2)]), ProgramError::UnknownSizes(open));
+    assert_eq!(failed("product", &[]).to_string(), "no value is known for the size `M`, `K`, `N`");
 }
 
 #[test]
 fn mistakes_are_diagnostics() {
     let found = checked("def f(float(N) x) -> (y) { y(i) = z(i) }", "f", &[("N", 4)]);
-    assert_eq!(found.program, Err(ProgramError::Mistakes));
+    assert_eq!(found.program, Err(ProgramError::HasErrors));
     assert!(found.diagnostics.iter().any(|own| own.is_error()), "{:?}", found.diagnostics);
     // Functions that share a name are a defect of the source as a whole.
     let twice =
         Source::new("def f(float(N) x) -> (y) { y(i) = x(i) }\ndef f(float(N) x) -> (y) { y(i) = x(i) }");
-    assert!(twice.parsed.diagnostics.is_empty() && !twice.mistakes().is_empty());
-    assert!(Source::new(SCALE).mistakes().is_empty());
+    assert!(twice.parsed.diagnostics.is_empty() && !twice.source_diagnostics().is_empty());
+    assert!(Source::new(SCALE).source_diagnostics().is_empty());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_schedule_is_given_or_the_best_of_the_cache_or_the_default() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
-    let best = || ChosenSchedule::best(&program, &target, &path);
+    let best = || ChosenSchedule::from_cache(&program, &target, &path);
     assert!(matches!(best(), Err(CacheError::Missing(_))));
     // A cache without this program has no schedule for it.
     let other = checked(SCALE, "scale", &[("N", 21)]).program.unwrap();
@@ -116,7 +116,7 @@ fn a_schedule_is_given_or_the_best_of_the_cache_or_the_default() {
     let chosen = best().unwrap();
     assert_eq!(chosen.origin, Origin::Tuned { seconds: 2e-6, is_default: false });
     assert_eq!(chosen.schedule, steps(BY_HAND));
-    assert!(chosen.skipped.is_empty());
+    assert!(chosen.unusable.is_empty());
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn records_that_cannot_be_used_are_skipped() {
     let default = default_schedule(&program, &target).to_string();
     store(&path, &program, target.target(), "vectorize y.nowhere", 1e-6);
     store(&path, &program, target.target(), &default, 2e-6);
-    let chosen = ChosenSchedule::best(&program, &target, &path).unwrap();
+    let chosen = ChosenSchedule::from_cache(&program, &target, &path).unwrap();
     assert_eq!(chosen.origin, Origin::Tuned { seconds: 2e-6, is_default: true });
-    assert_eq!(chosen.skipped.len(), 1, "{:?}", chosen.skipped);
+    assert_eq!(chosen.unusable.len(), 1, "{:?}", chosen.unusable);
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn stages_are_those_of_the_target() {
     for target in [Target::Cpu(&cpu), Target::Gpu(&gpu)] {
         let schedule = default_schedule(&program, target);
         let nest = lower(&program, &schedule, target).unwrap();
-        for stage in Stage::of(target) {
+        for stage in Stage::all_for(target) {
             let text = stage.text(&program, &schedule, &nest, target).unwrap();
             assert!(text.contains("scale") || text.contains('y'), "{}: {text}", stage.name());
         }
         let text = Stage::Cuda.text(&program, &schedule, &nest, target);
-        assert!(matches!(text, Err(StageError::OtherTarget(Stage::Cuda))));
+        assert!(matches!(text, Err(StageError::NoSuchStage(Stage::Cuda))));
     }
 }

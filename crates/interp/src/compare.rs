@@ -5,14 +5,14 @@
 //! interpreter accumulates in double precision. [`expect`](crate::expect) computes a bound for each
 //! element, and the element may be off by its bound times [`SLACK`]. An element without a bound
 //! depends on a condition or a sign that rounding decides. Such an element is counted instead of
-//! compared ([`Doubt`]).
+//! compared ([`NotCompared`]).
 //!
 //! If a program is too large for the interpreter, kernels are compared with another kernel, and
-//! there are no bounds. Then all elements have the same tolerance ([`Expected::by_scale`]). A
-//! rounding error is proportional to the numbers that were added, not to their sum, which may be
-//! small by cancellation. The tolerance is therefore relative to the largest element of the tensor,
-//! and grows with the number of additions. A caller that knows of worse-conditioned elements raises
-//! their tolerance by [`Expected::widen`].
+//! there are no bounds. Then all elements have the same tolerance
+//! ([`Expected::with_scale_tolerance`]). A rounding error is proportional to the numbers that were
+//! added, not to their sum, which may be small by cancellation. The tolerance is therefore relative
+//! to the largest element of the tensor, and grows with the number of additions. A caller that
+//! knows of worse-conditioned elements raises their tolerance by [`Expected::raise_tolerance`].
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ enum Tolerance {
 
 /// A borrowed view of how far elements may be off; infinite for elements that are not compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limits<'e> {
+pub enum Tolerances<'e> {
     /// One tolerance for all elements.
     Same(f64),
     /// One tolerance for each element.
@@ -54,7 +54,7 @@ pub enum Limits<'e> {
 
 /// The number of elements of a tensor that were not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct NotCompared {
     /// The name of the tensor.
     pub name: String,
     /// The number of elements that were not compared.
@@ -63,27 +63,27 @@ pub struct Doubt {
     pub elements: usize,
 }
 
-impl Doubt {
+impl NotCompared {
     /// Returns true when no element was compared.
-    pub fn is_total(&self) -> bool {
+    pub fn is_whole_tensor(&self) -> bool {
         self.undecided == self.elements
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for NotCompared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Doubt { name, undecided, elements } = self;
-        if self.is_total() {
+        let NotCompared { name, undecided, elements } = self;
+        if self.is_whole_tensor() {
             return write!(
                 f,
-                "nothing of {name} was compared: with these inputs, the rounding of floats decides what each of its \
-                 {elements} elements is"
+                "no element of {name} was compared: with these inputs, the values of all \
+                 {elements} elements depend on the rounding of floats"
             );
         }
         write!(
             f,
-            "{undecided} of {elements} elements of {name} were not compared: the rounding of floats decides what \
-             they are"
+            "{undecided} of {elements} elements of {name} were not compared: their values depend \
+             on the rounding of floats"
         )
     }
 }
@@ -100,31 +100,31 @@ pub struct Difference {
     /// The number of elements that were not compared.
     pub undecided: usize,
     /// The subscripts of the first wrong element.
-    pub place: Vec<usize>,
+    pub element: Vec<usize>,
     /// The computed value of that element.
     pub found: Number,
     /// The expected value of that element.
-    pub wanted: Number,
+    pub expected: Number,
     /// The tolerance of that element.
-    pub limit: f64,
+    pub tolerance: f64,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { name, wrong, elements, undecided, limit, .. } = self;
-        let place: Vec<String> = self.place.iter().map(usize::to_string).collect();
+        let Difference { name, wrong, elements, undecided, tolerance: limit, .. } = self;
+        let place: Vec<String> = self.element.iter().map(usize::to_string).collect();
         write!(
             f,
-            "{wrong} of {elements} elements of {name} are wrong: {name}({}) is {}, and should be {}",
+            "{wrong} of {elements} elements of {name} are wrong: {name}({}) is {}, expected {}",
             place.join(", "),
-            shown(self.found),
-            shown(self.wanted)
+            format_number(self.found),
+            format_number(self.expected)
         )?;
         if *limit > 0.0 {
-            write!(f, ", give or take {limit:.1e}")?;
+            write!(f, ", with a tolerance of {limit:.1e}")?;
         }
         if *undecided > 0 {
-            write!(f, "; {undecided} could not be compared")?;
+            write!(f, "; {undecided} elements were not compared")?;
         }
         Ok(())
     }
@@ -142,23 +142,23 @@ impl Expected {
     }
 
     /// The result of a reference kernel, whose elements have no bounds.
-    pub fn by_scale(program: &Program, tensor: Tensor) -> Expected {
-        let limit = tolerance(program, &tensor);
-        Expected::with_limit(tensor, limit)
+    pub fn with_scale_tolerance(program: &Program, tensor: Tensor) -> Expected {
+        let limit = scale_tolerance(program, &tensor);
+        Expected::with_tolerance(tensor, limit)
     }
 
     /// A result whose elements all have the same tolerance.
-    pub fn with_limit(tensor: Tensor, limit: f64) -> Expected {
+    pub fn with_tolerance(tensor: Tensor, limit: f64) -> Expected {
         Expected { tensor, tolerance: Tolerance::Same(limit) }
     }
 
-    /// The tolerance of the elements without bounds, as in [`Expected::by_scale`].
-    pub fn usual_limit(&self, program: &Program) -> f64 {
-        tolerance(program, &self.tensor)
+    /// The tolerance of the elements without bounds, as in [`Expected::with_scale_tolerance`].
+    pub fn scale_tolerance(&self, program: &Program) -> f64 {
+        scale_tolerance(program, &self.tensor)
     }
 
     /// The tolerance of the element at an index in row-major order; infinite if it is not compared.
-    pub fn limit(&self, at: usize) -> f64 {
+    pub fn tolerance_at(&self, at: usize) -> f64 {
         match &self.tolerance {
             Tolerance::Same(limit) => *limit,
             Tolerance::Each(limits) => limits[at],
@@ -166,51 +166,51 @@ impl Expected {
     }
 
     /// The tolerances of all elements.
-    pub fn limits(&self) -> Limits<'_> {
+    pub fn tolerances(&self) -> Tolerances<'_> {
         match &self.tolerance {
-            Tolerance::Same(limit) => Limits::Same(*limit),
-            Tolerance::Each(limits) => Limits::Each(limits),
+            Tolerance::Same(limit) => Tolerances::Same(*limit),
+            Tolerance::Each(limits) => Tolerances::Each(limits),
         }
     }
 
     /// Raises the tolerance of each element by `by` of its index.
-    pub fn widen(&mut self, by: impl Fn(usize) -> f64) {
-        let limits = (0..self.tensor.len()).map(|at| self.limit(at) + by(at)).collect();
+    pub fn raise_tolerance(&mut self, by: impl Fn(usize) -> f64) {
+        let limits = (0..self.tensor.len()).map(|at| self.tolerance_at(at) + by(at)).collect();
         self.tolerance = Tolerance::Each(limits);
     }
 
     /// The elements of a result that are not compared, or `None` if all are. `name` is the result's
     /// name.
-    pub fn doubt(&self, name: &str) -> Option<Doubt> {
-        let (undecided, elements) = (self.undecided(), self.tensor.len());
-        (undecided > 0).then(|| Doubt { name: name.to_owned(), undecided, elements })
+    pub fn not_compared(&self, name: &str) -> Option<NotCompared> {
+        let (undecided, elements) = (self.undecided_count(), self.tensor.len());
+        (undecided > 0).then(|| NotCompared { name: name.to_owned(), undecided, elements })
     }
 
-    fn undecided(&self) -> usize {
-        (0..self.tensor.len()).filter(|at| self.limit(*at) == f64::INFINITY).count()
+    fn undecided_count(&self) -> usize {
+        (0..self.tensor.len()).filter(|at| self.tolerance_at(*at) == f64::INFINITY).count()
     }
 
     /// Compares a kernel's result, whose name is `name`, with the expected one.
     pub fn compare(&self, name: &str, found: &Tensor) -> Result<(), Box<Difference>> {
         let wanted = &self.tensor;
-        let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), self.limit(*at));
+        let differs = |at: &usize| !is_close(found.get(*at), wanted.get(*at), self.tolerance_at(*at));
         let mut places = (0..wanted.len()).filter(differs);
         let Some(first) = places.next() else { return Ok(()) };
         Err(Box::new(Difference {
             name: name.to_owned(),
             wrong: 1 + places.count(),
             elements: wanted.len(),
-            undecided: self.undecided(),
-            place: subscripts(wanted.shape(), first),
+            undecided: self.undecided_count(),
+            element: subscripts(wanted.shape(), first),
             found: found.get(first),
-            wanted: wanted.get(first),
-            limit: self.limit(first),
+            expected: wanted.get(first),
+            tolerance: self.tolerance_at(first),
         }))
     }
 }
 
 /// The tolerance of a result whose elements have no bounds.
-fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
+fn scale_tolerance(program: &Program, wanted: &Tensor) -> f64 {
     let has_floats = program.tensors.iter().any(|tensor| tensor.dtype.is_float())
         || program.scalars.iter().any(|scalar| scalar.dtype.is_float());
     if !has_floats {
@@ -249,7 +249,7 @@ fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-fn close(found: Number, wanted: Number, limit: f64) -> bool {
+fn is_close(found: Number, wanted: Number, limit: f64) -> bool {
     if found == wanted {
         return true;
     }
@@ -261,8 +261,8 @@ fn close(found: Number, wanted: Number, limit: f64) -> bool {
 }
 
 /// The subscripts of an index in row-major order.
-fn subscripts(shape: &[usize], place: usize) -> Vec<usize> {
-    let mut rest = place;
+fn subscripts(shape: &[usize], index: usize) -> Vec<usize> {
+    let mut rest = index;
     let mut subscripts: Vec<usize> = Vec::new();
     for extent in shape.iter().rev() {
         subscripts.push(rest % extent);
@@ -272,7 +272,7 @@ fn subscripts(shape: &[usize], place: usize) -> Vec<usize> {
     subscripts
 }
 
-fn shown(number: Number) -> String {
+fn format_number(number: Number) -> String {
     match number {
         Number::Int(value) => value.to_string(),
         Number::Float(value) => value.to_string(),
@@ -301,13 +301,13 @@ mod tests {
     fn without_bounds_rounding_is_judged_by_the_largest_element() {
         let program = program("def f(float(N) x) -> (y) { y(i, j) = x(i) * x(j) }");
         let wanted = results(DType::Float32, [1.0, f64::NAN, f64::INFINITY, 100.0]);
-        let expected = Expected::by_scale(&program, wanted);
+        let expected = Expected::with_scale_tolerance(&program, wanted);
         let judge = |values| expected.compare("y", &results(DType::Float32, values));
         assert!(judge([1.0 + 1e-6, f64::NAN, f64::INFINITY, 100.0 + 1e-5]).is_ok());
         assert!(judge([1.0 + 1e-4, f64::NAN, f64::INFINITY, 100.0]).is_ok());
         let message = judge([1.0, f64::NAN, f64::INFINITY, 100.5]).unwrap_err().to_string();
         let wanted =
-            "1 of 4 elements of y are wrong: y(1, 1) is 100.5, and should be 100, give or take 8.2e-4";
+            "1 of 4 elements of y are wrong: y(1, 1) is 100.5, expected 100, with a tolerance of 8.2e-4";
         assert_eq!(message, wanted);
         assert!(judge([1.0, 0.0, f64::INFINITY, 100.0]).is_err());
         assert!(judge([1.0, f64::NAN, f64::NEG_INFINITY, 100.0]).is_err());
@@ -322,26 +322,26 @@ mod tests {
         let message = judge(&expected, [1.0 + SLACK * 1.2e-6, 2.5, 0.0, 0.0]).unwrap_err().to_string();
         assert_eq!(
             message,
-            "2 of 4 elements of y are wrong: y(0, 0) is 1.000002384185791, and should be 1, give or take 2.0e-6; \
-             2 could not be compared"
+            "2 of 4 elements of y are wrong: y(0, 0) is 1.000002384185791, expected 1, \
+             with a tolerance of 2.0e-6; 2 elements were not compared"
         );
-        let doubt = expected.doubt("y").unwrap();
-        assert!(!doubt.is_total());
+        let doubt = expected.not_compared("y").unwrap();
+        assert!(!doubt.is_whole_tensor());
         assert_eq!(
             doubt.to_string(),
-            "2 of 4 elements of y were not compared: the rounding of floats decides what they are"
+            "2 of 4 elements of y were not compared: their values depend on the rounding of floats"
         );
-        expected.widen(|at| if at == 1 { 1.0 } else { 0.0 });
+        expected.raise_tolerance(|at| if at == 1 { 1.0 } else { 0.0 });
         assert!(judge(&expected, [1.0, 2.9, 3.0, f64::NAN]).is_ok());
-        expected.widen(|_| f64::INFINITY);
-        assert!(expected.doubt("y").unwrap().is_total());
+        expected.raise_tolerance(|_| f64::INFINITY);
+        assert!(expected.not_compared("y").unwrap().is_whole_tensor());
     }
 
     #[test]
     fn integers_are_the_same_unless_they_come_from_floats() {
         let judge = |text: &str| {
             let (found, wanted) = ([1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 4.0]);
-            let expected = Expected::by_scale(&program(text), results(DType::Int32, wanted));
+            let expected = Expected::with_scale_tolerance(&program(text), results(DType::Int32, wanted));
             expected.compare("y", &results(DType::Int32, found)).is_ok()
         };
         assert!(!judge("def f(int(N) x) -> (y) { y(i, j) = x(i) + x(j) }"));

@@ -9,9 +9,9 @@ use tilewright_ir::tensor::TensorError;
 pub enum RunError {
     /// The program still has sizes without a value.
     #[error("size `{0}` has no value")]
-    OpenSize(String),
+    UnknownSize(String),
     /// A tensor or scalar that the caller must supply is missing.
-    #[error("`{0}` was not supplied")]
+    #[error("`{0}` was not supplied: pass a tensor or a scalar with this name")]
     Missing(String),
     /// A supplied tensor does not have the type or the shape that the program declares.
     #[error("`{name}` must be {wanted}, and is {found}")]
@@ -36,7 +36,7 @@ pub enum RunError {
     #[error("{}", .0.describe())]
     Race(Box<Race>),
     /// The caller stopped the run.
-    #[error("stopped")]
+    #[error("the caller stopped the run")]
     Stopped,
 }
 
@@ -53,7 +53,7 @@ pub struct OutOfBounds {
     pub dimension: usize,
     /// The lower and upper bound that a `where` clause declares, if the index violates that
     /// declaration.
-    pub declared: Option<(i64, i64)>,
+    pub declared_bounds: Option<(i64, i64)>,
     /// The live variables and their values.
     pub point: Vec<(String, i64)>,
     /// The source position of the access.
@@ -77,7 +77,10 @@ pub struct Race {
 impl Race {
     fn describe(&self) -> String {
         let Race { tensor, element, first, second } = self;
-        format!("a race for {tensor}{element:?}: {first} it, and {second} it without a barrier between")
+        format!(
+            "race on {tensor}{element:?}: {first} the element, and {second} it with no barrier \
+             in between"
+        )
     }
 }
 
@@ -107,9 +110,9 @@ impl OutOfBounds {
     pub fn describe(&self) -> String {
         let element: Vec<String> = self.element.iter().map(i64::to_string).collect();
         let index = self.element[self.dimension];
-        match self.declared {
+        match self.declared_bounds {
             Some((from, to)) => {
-                format!("a computed index is {index}, but `where` says that it is in {from}:{to}")
+                format!("a computed index is {index}, but `where` declares the range {from}:{to}")
             }
             None => {
                 let last = self.shape[self.dimension] as i64 - 1;

@@ -34,10 +34,10 @@ pub mod seed;
 mod state;
 mod value;
 
-pub use compare::{Difference, Doubt, Expected};
+pub use compare::{Difference, Expected, NotCompared};
 pub use error::{OutOfBounds, Race, RunError, Undefined};
 pub use memory::Inputs;
 pub use nest::{Order, run_nest};
 pub use program::{
-    bytes_needed, bytes_to_expect, expect, expect_with_progress, points, run, run_with_progress,
+    bytes_to_expect, bytes_to_run, count_points, expect, expect_with_progress, run, run_with_progress,
 };

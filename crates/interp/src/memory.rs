@@ -24,49 +24,49 @@ pub(crate) struct Memory<V: Value = Number> {
     /// Which elements are defined; empty if all of them are.
     defined: Vec<bool>,
     /// The data that values have in addition to their numbers.
-    beside: V::Beside,
+    annotations: V::Annotations,
 }
 
 impl<V: Value> Memory<V> {
     /// A tensor with all elements defined.
-    pub(crate) fn full(tensor: Tensor) -> Memory<V> {
-        Memory { tensor, defined: Vec::new(), beside: V::Beside::default() }
+    pub(crate) fn all_defined(tensor: Tensor) -> Memory<V> {
+        Memory { tensor, defined: Vec::new(), annotations: V::Annotations::default() }
     }
 
     /// A tensor with no element defined.
-    pub(crate) fn empty(dtype: DType, shape: &[usize]) -> Result<Memory<V>, TensorError> {
+    pub(crate) fn all_undefined(dtype: DType, shape: &[usize]) -> Result<Memory<V>, TensorError> {
         let tensor = Tensor::zeros(dtype, shape)?;
         let defined = vec![false; tensor.len()];
-        Ok(Memory { tensor, defined, beside: V::Beside::default() })
+        Ok(Memory { tensor, defined, annotations: V::Annotations::default() })
     }
 
     /// Stores a value, converted to the type of the elements, at an index in row-major order.
-    pub(crate) fn store(&mut self, place: usize, value: V) {
-        value.store(&mut self.tensor, &mut self.beside, place);
-        if let Some(defined) = self.defined.get_mut(place) {
+    pub(crate) fn store(&mut self, index: usize, value: V) {
+        value.store(&mut self.tensor, &mut self.annotations, index);
+        if let Some(defined) = self.defined.get_mut(index) {
             *defined = true;
         }
     }
 
     /// The element at an index in row-major order, or `None` if it is undefined.
-    pub(crate) fn load(&self, place: usize) -> Option<V> {
-        (self.defined.get(place) != Some(&false)).then(|| V::load(&self.tensor, &self.beside, place))
+    pub(crate) fn load(&self, index: usize) -> Option<V> {
+        (self.defined.get(index) != Some(&false)).then(|| V::load(&self.tensor, &self.annotations, index))
     }
 
     /// Records that it is not certain which element was stored to.
-    pub(crate) fn blur(&mut self) {
-        V::blur(&self.tensor, &mut self.beside);
+    pub(crate) fn mark_undecided(&mut self) {
+        V::mark_undecided(&self.tensor, &mut self.annotations);
     }
 
     /// Marks all elements as undefined again, unless the tensor began with all elements defined.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn mark_undefined(&mut self) {
         self.defined.fill(false);
     }
 
     /// The subscripts of the element at an index in row-major order.
-    pub(crate) fn element(&self, place: usize) -> Vec<usize> {
+    pub(crate) fn subscripts(&self, index: usize) -> Vec<usize> {
         let mut element = Vec::new();
-        let mut rest = place;
+        let mut rest = index;
         for extent in self.tensor.shape().iter().rev() {
             element.push(rest % extent);
             rest /= extent;
@@ -77,27 +77,30 @@ impl<V: Value> Memory<V> {
 }
 
 /// The tensors of a program before it runs: the checked tensors of the caller, and undefined ones.
-pub(crate) fn supplied<V: Value>(program: &Program, inputs: &mut Inputs) -> Result<Vec<Memory<V>>, RunError> {
+pub(crate) fn initial_tensors<V: Value>(
+    program: &Program,
+    inputs: &mut Inputs,
+) -> Result<Vec<Memory<V>>, RunError> {
     if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
-        return Err(RunError::OpenSize(open.name.clone()));
+        return Err(RunError::UnknownSize(open.name.clone()));
     }
     let mut memory = Vec::with_capacity(program.tensors.len());
     for (at, declared) in program.tensors.iter().enumerate() {
         let name = &declared.name;
-        let shape = program.shape(TensorId(at as u32)).ok_or_else(|| RunError::OpenSize(name.clone()))?;
+        let shape = program.shape(TensorId(at as u32)).ok_or_else(|| RunError::UnknownSize(name.clone()))?;
         memory.push(if declared.role.is_supplied() {
             let found = inputs.tensors.remove(name).ok_or_else(|| RunError::Missing(name.clone()))?;
-            matching(name, (declared.dtype, &shape), &found)?;
-            Memory::full(found)
+            check_type_and_shape(name, (declared.dtype, &shape), &found)?;
+            Memory::all_defined(found)
         } else {
-            Memory::empty(declared.dtype, &shape)?
+            Memory::all_undefined(declared.dtype, &shape)?
         });
     }
     Ok(memory)
 }
 
 /// Checks that a tensor has the required type and shape.
-pub(crate) fn matching(
+pub(crate) fn check_type_and_shape(
     name: &str,
     (dtype, shape): (DType, &[usize]),
     found: &Tensor,
@@ -113,7 +116,7 @@ pub(crate) fn matching(
 }
 
 /// The values of scalar parameters, converted to their types.
-pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>, RunError> {
+pub(crate) fn scalar_values(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>, RunError> {
     let value = |scalar: &Scalar| {
         let given = inputs.scalars.get(&scalar.name).ok_or_else(|| RunError::Missing(scalar.name.clone()))?;
         Ok(given.convert(scalar.dtype))
@@ -125,7 +128,7 @@ pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>
 pub(crate) fn results<V: Value>(
     program: &Program,
     memory: Vec<Memory<V>>,
-) -> Result<BTreeMap<String, (Tensor, V::Beside)>, RunError> {
+) -> Result<BTreeMap<String, (Tensor, V::Annotations)>, RunError> {
     let mut results = BTreeMap::new();
     for (declared, memory) in program.tensors.iter().zip(memory) {
         if !declared.role.is_result() {
@@ -134,18 +137,21 @@ pub(crate) fn results<V: Value>(
         if let Some(place) = memory.defined.iter().position(|defined| !defined) {
             return Err(RunError::Undefined(Box::new(Undefined {
                 tensor: declared.name.clone(),
-                element: memory.element(place),
+                element: memory.subscripts(place),
                 point: Vec::new(),
                 origin: Origin::default(),
             })));
         }
-        results.insert(declared.name.clone(), (memory.tensor, memory.beside));
+        results.insert(declared.name.clone(), (memory.tensor, memory.annotations));
     }
     Ok(results)
 }
 
 /// The results of a program that has run with plain numbers, by name.
-pub(crate) fn tensors(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap<String, Tensor>, RunError> {
+pub(crate) fn result_tensors(
+    program: &Program,
+    memory: Vec<Memory>,
+) -> Result<BTreeMap<String, Tensor>, RunError> {
     let results = results(program, memory)?;
     Ok(results.into_iter().map(|(name, (tensor, ()))| (name, tensor)).collect())
 }

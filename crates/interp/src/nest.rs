@@ -20,9 +20,9 @@ use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest
 use tilewright_ir::{Number, Origin, Program, Role, Tensor, arithmetic};
 
 use crate::error::RunError;
-use crate::memory::{Inputs, Memory, matching, scalars, supplied, tensors};
-use crate::races::Watch;
-use crate::state::{Run, State};
+use crate::memory::{Inputs, Memory, check_type_and_shape, initial_tensors, result_tensors, scalar_values};
+use crate::races::RaceDetector;
+use crate::state::{RunResult, State};
 
 /// The order in which the iterations of parallel and vector loops run. A nest whose results depend
 /// on this order is wrong.
@@ -44,25 +44,25 @@ pub fn run_nest(
     mut inputs: Inputs,
     order: Order,
 ) -> Result<BTreeMap<String, Tensor>, RunError> {
-    let mut arguments = supplied(program, &mut inputs)?;
-    let memory = nest.buffers.iter().map(empty).collect::<Run<Vec<Memory>>>()?;
-    arguments_match(nest, &arguments)?;
-    let scalars = scalars(&nest.scalars, &inputs)?;
+    let mut arguments = initial_tensors(program, &mut inputs)?;
+    let memory = nest.buffers.iter().map(undefined_buffer).collect::<RunResult<Vec<Memory>>>()?;
+    check_arguments(nest, &arguments)?;
+    let scalars = scalar_values(&nest.scalars, &inputs)?;
     let mut state = State::new(nest, memory, scalars, nest.vars.len());
-    state.watch = Watch::of(nest).map(RefCell::new);
-    let mut machine = Machine { nest, state, order };
+    state.races = RaceDetector::for_nest(nest).map(RefCell::new);
+    let mut machine = NestInterpreter { nest, state, order };
     let constant = |role: Role| role == Role::Input { constant: true };
 
-    machine.exchange(program, &mut arguments, constant);
-    machine.statements(&nest.setup)?;
-    machine.exchange(program, &mut arguments, |role| !constant(role));
-    machine.statements(&nest.body)?;
-    machine.exchange(program, &mut arguments, |_| true);
-    tensors(program, arguments)
+    machine.swap_arguments(program, &mut arguments, constant);
+    machine.run_statements(&nest.setup)?;
+    machine.swap_arguments(program, &mut arguments, |role| !constant(role));
+    machine.run_statements(&nest.body)?;
+    machine.swap_arguments(program, &mut arguments, |_| true);
+    result_tensors(program, arguments)
 }
 
-fn empty(buffer: &Buffer) -> Run<Memory> {
-    Ok(Memory::empty(buffer.dtype, &shape(buffer))?)
+fn undefined_buffer(buffer: &Buffer) -> RunResult<Memory> {
+    Ok(Memory::all_undefined(buffer.dtype, &shape(buffer))?)
 }
 
 fn shape(buffer: &Buffer) -> Vec<usize> {
@@ -70,26 +70,26 @@ fn shape(buffer: &Buffer) -> Vec<usize> {
 }
 
 /// Checks that every argument of the nest is a tensor of the program, of the same type and shape.
-fn arguments_match(nest: &LoopNest, tensors: &[Memory]) -> Run<()> {
+fn check_arguments(nest: &LoopNest, tensors: &[Memory]) -> RunResult<()> {
     for buffer in &nest.buffers {
         if let Scope::Argument(id) = buffer.scope {
             let found = tensors.get(id.index()).ok_or_else(|| RunError::Missing(buffer.name.clone()))?;
-            matching(&buffer.name, (buffer.dtype, &shape(buffer)), &found.tensor)?;
+            check_type_and_shape(&buffer.name, (buffer.dtype, &shape(buffer)), &found.tensor)?;
         }
     }
     Ok(())
 }
 
-struct Machine<'a> {
+struct NestInterpreter<'a> {
     nest: &'a LoopNest,
     state: State<'a>,
     order: Order,
 }
 
-impl Machine<'_> {
+impl NestInterpreter<'_> {
     /// Swaps the memory of argument buffers with that of the program's tensors whose role passes
     /// the test.
-    fn exchange(&mut self, program: &Program, tensors: &mut [Memory], test: impl Fn(Role) -> bool) {
+    fn swap_arguments(&mut self, program: &Program, tensors: &mut [Memory], test: impl Fn(Role) -> bool) {
         for (buffer, memory) in self.nest.buffers.iter().zip(&mut self.state.memory) {
             match buffer.scope {
                 Scope::Argument(id) if test(program.tensor(id).role) => {
@@ -100,47 +100,47 @@ impl Machine<'_> {
         }
     }
 
-    fn statements(&mut self, statements: &[Stmt]) -> Run<()> {
+    fn run_statements(&mut self, statements: &[Stmt]) -> RunResult<()> {
         statements.iter().try_for_each(|statement| match statement {
-            Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(inner) => self.choice(inner),
+            Stmt::For(inner) => self.run_loop(inner),
+            Stmt::If(inner) => self.branch(inner),
             Stmt::Allocate(inner) => self.allocate(inner),
             Stmt::Store(inner) => self.store(inner),
             Stmt::Prefetch(_) => Ok(()),
             Stmt::Sync(sync) => {
                 if *sync == Sync::Barrier {
-                    self.watched(Watch::barrier);
+                    self.update_races(RaceDetector::barrier);
                 }
                 Ok(())
             }
-            // `for_loop` has already executed the combination.
+            // `run_loop` has already executed the combination.
             Stmt::Combine(_) => Ok(()),
         })
     }
 
-    fn for_loop(&mut self, inner: &For) -> Run<()> {
-        let extent = self.state.index(&inner.extent, Origin::default())?;
+    fn run_loop(&mut self, inner: &For) -> RunResult<()> {
+        let extent = self.state.eval_index(&inner.extent, Origin::default())?;
         let any_order = !matches!(inner.kind, LoopKind::Serial | LoopKind::Unrolled);
         let backwards = any_order && self.order == Order::Descending;
-        let spread = matches!(inner.kind, LoopKind::Block(_) | LoopKind::Thread(_));
+        let is_spread = matches!(inner.kind, LoopKind::Block(_) | LoopKind::Thread(_));
         self.state.live.push(inner.var);
-        if spread {
-            self.watched(Watch::enter);
+        if is_spread {
+            self.update_races(RaceDetector::enter);
         }
         let mut total = None;
         for at in 0..extent {
             let value = if backwards { extent - 1 - at } else { at };
             self.state.vars[inner.var.index()] = value;
-            if spread {
-                self.watched(|watch| watch.turn(inner.kind, value));
+            if is_spread {
+                self.update_races(|watch| watch.next_iteration(inner.kind, value));
             }
             match inner.body.as_slice() {
-                [Stmt::Combine(own)] => total = Some(self.combined(own, total)?),
-                body => self.statements(body)?,
+                [Stmt::Combine(own)] => total = Some(self.combine(own, total)?),
+                body => self.run_statements(body)?,
             }
         }
-        if spread {
-            self.watched(|watch| watch.leave(inner.kind));
+        if is_spread {
+            self.update_races(|watch| watch.leave(inner.kind));
         }
         self.state.live.pop();
         match (inner.body.as_slice(), total) {
@@ -150,52 +150,52 @@ impl Machine<'_> {
     }
 
     /// Reduces this thread's value into the total of the threads before it.
-    fn combined(&mut self, own: &Combine, total: Option<Number>) -> Run<Number> {
+    fn combine(&mut self, own: &Combine, total: Option<Number>) -> RunResult<Number> {
         let dtype = own.store.value.dtype;
         let total = total.unwrap_or_else(|| arithmetic::neutral(own.op, dtype));
-        Ok(arithmetic::reduce(own.op, total, self.state.value(&own.store.value)?, dtype))
+        Ok(arithmetic::reduce(own.op, total, self.state.eval(&own.store.value)?, dtype))
     }
 
     /// Stores the total as the first thread. A total in registers belongs to all threads along the
     /// axis.
-    fn store_total(&mut self, own: &Combine, kind: LoopKind, total: Number) -> Run<()> {
-        let place = self.stored(&own.store, total)?;
+    fn store_total(&mut self, own: &Combine, kind: LoopKind, total: Number) -> RunResult<()> {
+        let place = self.store_value(&own.store, total)?;
         if let LoopKind::Thread(axis) = kind {
-            self.watched(|watch| watch.give_to_all(own.store.target.tensor, place, axis));
+            self.update_races(|watch| watch.share_along(own.store.target.tensor, place, axis));
         }
         Ok(())
     }
 
-    fn watched(&mut self, change: impl FnOnce(&mut Watch)) {
-        if let Some(watch) = &mut self.state.watch {
+    fn update_races(&mut self, change: impl FnOnce(&mut RaceDetector)) {
+        if let Some(watch) = &mut self.state.races {
             change(watch.get_mut());
         }
     }
 
-    fn choice(&mut self, inner: &If) -> Run<()> {
+    fn branch(&mut self, inner: &If) -> RunResult<()> {
         let mut all = true;
         for condition in &inner.conditions {
-            all = all && self.state.index(condition, Origin::default())? >= 0;
+            all = all && self.state.eval_index(condition, Origin::default())? >= 0;
         }
-        self.statements(if all { &inner.then } else { &inner.otherwise })
+        self.run_statements(if all { &inner.then } else { &inner.otherwise })
     }
 
-    fn allocate(&mut self, inner: &Allocate) -> Run<()> {
-        self.watched(|watch| watch.allocate(inner.buffer));
-        self.statements(&inner.body)?;
-        self.state.memory[inner.buffer.index()].forget();
+    fn allocate(&mut self, inner: &Allocate) -> RunResult<()> {
+        self.update_races(|watch| watch.allocate(inner.buffer));
+        self.run_statements(&inner.body)?;
+        self.state.memory[inner.buffer.index()].mark_undefined();
         Ok(())
     }
 
-    fn store(&mut self, store: &Store) -> Run<()> {
-        let value = self.state.value(&store.value)?;
-        self.stored(store, value).map(|_| ())
+    fn store(&mut self, store: &Store) -> RunResult<()> {
+        let value = self.state.eval(&store.value)?;
+        self.store_value(store, value).map(|_| ())
     }
 
     /// Stores a value to the target of a store, and returns the index of the element.
-    fn stored(&mut self, store: &Store, value: Number) -> Run<usize> {
+    fn store_value(&mut self, store: &Store, value: Number) -> RunResult<usize> {
         let target = &store.target;
-        let place = self.state.place(target.tensor, &target.indices, target.origin)?.at;
+        let place = self.state.element_index(target.tensor, &target.indices, target.origin)?.value;
         let value = match store.reduce {
             None => value,
             Some(op) => {

@@ -10,8 +10,8 @@ use tilewright_ir::{
 use crate::bounded::Bounded;
 use crate::compare::Expected;
 use crate::error::RunError;
-use crate::memory::{Inputs, Memory, results, scalars, supplied, tensors};
-use crate::state::{Place, Run, State};
+use crate::memory::{Inputs, Memory, initial_tensors, result_tensors, results, scalar_values};
+use crate::state::{IndexValue, RunResult, State};
 use crate::value::Value;
 
 /// Runs a program whose sizes are all known, and returns its results by name.
@@ -26,7 +26,7 @@ pub fn run_with_progress(
     inputs: Inputs,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<BTreeMap<String, Tensor>, RunError> {
-    tensors(program, evaluated::<Number>(program, inputs, progress)?)
+    result_tensors(program, evaluate::<Number>(program, inputs, progress)?)
 }
 
 /// Runs a program, and computes for every element of its results how far a kernel's value may be
@@ -41,7 +41,7 @@ pub fn expect_with_progress(
     inputs: Inputs,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<BTreeMap<String, Expected>, RunError> {
-    let results = results(program, evaluated::<Bounded>(program, inputs, progress)?)?;
+    let results = results(program, evaluate::<Bounded>(program, inputs, progress)?)?;
     Ok(results
         .into_iter()
         .map(|(name, (tensor, errors))| (name, Expected::bounded(tensor, errors.0)))
@@ -49,14 +49,14 @@ pub fn expect_with_progress(
 }
 
 /// The tensors of a program after it has run.
-fn evaluated<V: Value>(
+fn evaluate<V: Value>(
     program: &Program,
     inputs: Inputs,
     progress: &mut dyn FnMut(u64) -> bool,
-) -> Run<Vec<Memory<V>>> {
-    let mut machine = Machine::<V>::new(program, inputs, progress)?;
+) -> RunResult<Vec<Memory<V>>> {
+    let mut machine = ProgramInterpreter::<V>::new(program, inputs, progress)?;
     for stage in &program.stages {
-        machine.nodes(&stage.body)?;
+        machine.run_nodes(&stage.body)?;
     }
     Ok(machine.state.memory)
 }
@@ -75,10 +75,10 @@ fn is_scatter(program: &Program, statement: &Statement) -> bool {
 /// The bytes that running a program takes: its tensors, a flag for each element that the program
 /// defines, and the totals of scatters. Returns `None` if a shape is unknown or too large for the
 /// address space.
-pub fn bytes_needed(program: &Program) -> Option<u128> {
+pub fn bytes_to_run(program: &Program) -> Option<u128> {
     /// The bytes of one total, including the overhead of the map that holds it.
     const TOTAL: u128 = 96;
-    bytes(program, 0, TOTAL)
+    count_bytes(program, 0, TOTAL)
 }
 
 /// The bytes that [`expect`] takes. It stores an error bound for each element that the program
@@ -86,12 +86,12 @@ pub fn bytes_needed(program: &Program) -> Option<u128> {
 pub fn bytes_to_expect(program: &Program) -> Option<u128> {
     /// The bytes of one total and the statistics of its terms, including the overhead of the map.
     const TOTAL: u128 = 192;
-    bytes(program, size_of::<f64>() as u128, TOTAL)
+    count_bytes(program, size_of::<f64>() as u128, TOTAL)
 }
 
-/// Counts the bytes that a run takes. An element that the program may write takes `beside` extra
-/// bytes, and an element of a scatter's target takes `total` extra bytes.
-fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
+/// Counts the bytes that a run takes. An element that the program may write takes
+/// `annotation_bytes` extra bytes, and an element of a scatter's target takes `total` extra bytes.
+fn count_bytes(program: &Program, annotation_bytes: u128, total: u128) -> Option<u128> {
     let mut bytes = 0u128;
     let mut elements = Vec::new();
     for (at, tensor) in program.tensors.iter().enumerate() {
@@ -99,7 +99,7 @@ fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
         let size = tilewright_ir::tensor::byte_size(tensor.dtype, &shape)? as u128;
         elements.push(size / tensor.dtype.bytes() as u128);
         let mark = u128::from(!tensor.role.is_supplied());
-        let distance = if matches!(tensor.role, Role::Input { .. }) { 0 } else { beside };
+        let distance = if matches!(tensor.role, Role::Input { .. }) { 0 } else { annotation_bytes };
         bytes += size + elements[at] * (mark + distance);
     }
     let statements = program.statements();
@@ -109,7 +109,7 @@ fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
 }
 
 /// The number of points that all statements of a program visit, as far as it is known.
-pub fn points(program: &Program) -> u64 {
+pub fn count_points(program: &Program) -> u64 {
     let extent = |var: &VarId| {
         let range = &program.var(*var).range;
         let (from, to) = (range.from.as_constant().unwrap_or(0), range.to.as_constant().unwrap_or(0));
@@ -124,7 +124,7 @@ pub fn points(program: &Program) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-struct Machine<'a, V: Value> {
+struct ProgramInterpreter<'a, V: Value> {
     program: &'a Program,
     state: State<'a, V>,
     points: u64,
@@ -134,35 +134,35 @@ struct Machine<'a, V: Value> {
 /// The number of points between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
-impl<'a, V: Value> Machine<'a, V> {
+impl<'a, V: Value> ProgramInterpreter<'a, V> {
     fn new(
         program: &'a Program,
         mut inputs: Inputs,
         progress: &'a mut dyn FnMut(u64) -> bool,
-    ) -> Run<Machine<'a, V>> {
-        let memory = supplied(program, &mut inputs)?;
-        let scalars = scalars(&program.scalars, &inputs)?;
+    ) -> RunResult<ProgramInterpreter<'a, V>> {
+        let memory = initial_tensors(program, &mut inputs)?;
+        let scalars = scalar_values(&program.scalars, &inputs)?;
         let state = State::new(program, memory, scalars, program.vars.len());
-        Ok(Machine { program, state, points: 0, progress })
+        Ok(ProgramInterpreter { program, state, points: 0, progress })
     }
 
-    fn nodes(&mut self, nodes: &[Node]) -> Run<()> {
+    fn run_nodes(&mut self, nodes: &[Node]) -> RunResult<()> {
         for node in nodes {
             match node {
                 Node::Statement(statement) if statement.is_filler => {}
-                Node::Statement(statement) => self.statement(statement)?,
-                Node::For(inner) => self.for_loop(inner)?,
+                Node::Statement(statement) => self.run_statement(statement)?,
+                Node::For(inner) => self.run_loop(inner)?,
             }
         }
         Ok(())
     }
 
-    fn for_loop(&mut self, inner: &ForLoop) -> Run<()> {
+    fn run_loop(&mut self, inner: &ForLoop) -> RunResult<()> {
         let (from, to) = self.range(inner.var);
         self.state.live.push(inner.var);
         for value in from..to {
             self.state.vars[inner.var.index()] = value;
-            self.nodes(&inner.body)?;
+            self.run_nodes(&inner.body)?;
         }
         self.state.live.pop();
         Ok(())
@@ -176,7 +176,7 @@ impl<'a, V: Value> Machine<'a, V> {
         (end(&range.from), end(&range.to))
     }
 
-    fn statement(&mut self, statement: &Statement) -> Run<()> {
+    fn run_statement(&mut self, statement: &Statement) -> RunResult<()> {
         match statement.update {
             Update::Assign => self.assign(statement),
             Update::Reduce { op, reset } => self.reduce(statement, op, reset),
@@ -185,30 +185,30 @@ impl<'a, V: Value> Machine<'a, V> {
 
     /// Stores each value immediately: a checked statement never reads an element that another of
     /// its points has written.
-    fn assign(&mut self, statement: &Statement) -> Run<()> {
+    fn assign(&mut self, statement: &Statement) -> RunResult<()> {
         let mut all_certain = true;
-        self.each_point(statement, &mut |machine, place| {
+        self.for_each_point(statement, &mut |machine, place| {
             all_certain &= place.is_certain;
-            let value = machine.state.value(&statement.value)?;
-            machine.state.store(statement.target, place.at, value)
+            let value = machine.state.eval(&statement.value)?;
+            machine.state.store(statement.target, place.value, value)
         })?;
-        self.settle(statement.target, all_certain);
+        self.mark_uncertain_target(statement.target, all_certain);
         Ok(())
     }
 
     /// Accumulates in a wide type and rounds once at the end. The reduction starts from the
     /// previous value or from the neutral element.
-    fn reduce(&mut self, statement: &Statement, op: ReduceOp, reset: bool) -> Run<()> {
+    fn reduce(&mut self, statement: &Statement, op: ReduceOp, reset: bool) -> RunResult<()> {
         let dtype = self.state.memory[statement.target.index()].tensor.dtype();
         let wide = if dtype.is_float() { DType::Float64 } else { dtype };
-        let neutral = V::begin(op, None, wide);
+        let neutral = V::begin_reduction(op, None, wide);
         let scatters = is_scatter(self.program, statement);
         if reset && !scatters && self.reduces_nothing(statement) {
-            return self.clear(statement, neutral, dtype.compute_type());
+            return self.store_neutral(statement, neutral, dtype.compute_type());
         }
         // A scatter returns to an element repeatedly, and kernels store the element in its own type
         // in between.
-        let kept_in = if scatters { dtype } else { dtype.compute_type() };
+        let partial_type = if scatters { dtype } else { dtype.compute_type() };
         let mut all_certain = true;
         let mut totals: BTreeMap<usize, V::Total> = BTreeMap::new();
         if reset && statement.indices.iter().any(IndexExpr::has_data) {
@@ -216,26 +216,26 @@ impl<'a, V: Value> Machine<'a, V> {
                 (0..self.state.memory[statement.target.index()].tensor.len()).map(|place| (place, neutral)),
             );
         }
-        self.each_point(statement, &mut |machine, place| {
+        self.for_each_point(statement, &mut |machine, place| {
             all_certain &= place.is_certain;
-            let value = machine.state.value(&statement.value)?;
-            let total = match totals.get(&place.at) {
+            let value = machine.state.eval(&statement.value)?;
+            let total = match totals.get(&place.value) {
                 Some(total) => *total,
                 None if reset => neutral,
                 None => {
-                    let first = machine.state.load(statement.target, place.at, statement.origin)?;
-                    V::begin(op, Some(first), wide)
+                    let first = machine.state.load(statement.target, place.value, statement.origin)?;
+                    V::begin_reduction(op, Some(first), wide)
                 }
             };
-            if !scatters && !totals.contains_key(&place.at) {
+            if !scatters && !totals.contains_key(&place.value) {
                 // Reduction variables are innermost, so the previous element is complete.
-                machine.store_all(statement.target, &mut totals, kept_in)?;
+                machine.store_all(statement.target, &mut totals, partial_type)?;
             }
-            totals.insert(place.at, V::reduce(total, op, value, wide));
+            totals.insert(place.value, V::reduce(total, op, value, wide));
             Ok(())
         })?;
-        self.store_all(statement.target, &mut totals, kept_in)?;
-        self.settle(statement.target, all_certain);
+        self.store_all(statement.target, &mut totals, partial_type)?;
+        self.mark_uncertain_target(statement.target, all_certain);
         Ok(())
     }
 
@@ -250,12 +250,17 @@ impl<'a, V: Value> Machine<'a, V> {
     }
 
     /// Stores the neutral element at every point of the variables that are not reduced.
-    fn clear(&mut self, statement: &Statement, neutral: V::Total, kept_in: DType) -> Run<()> {
+    fn store_neutral(
+        &mut self,
+        statement: &Statement,
+        neutral: V::Total,
+        partial_type: DType,
+    ) -> RunResult<()> {
         let free = |var: &VarId| self.program.var(*var).kind != VarKind::Reduction;
         let vars = statement.vars.iter().copied().filter(free).collect();
         let cleared = Statement { vars, ..statement.clone() };
-        self.each_point(&cleared, &mut |machine, place| {
-            machine.state.store(cleared.target, place.at, V::end(neutral, kept_in))
+        self.for_each_point(&cleared, &mut |machine, place| {
+            machine.state.store(cleared.target, place.value, V::end_reduction(neutral, partial_type))
         })
     }
 
@@ -263,45 +268,45 @@ impl<'a, V: Value> Machine<'a, V> {
         &mut self,
         tensor: TensorId,
         totals: &mut BTreeMap<usize, V::Total>,
-        kept_in: DType,
-    ) -> Run<()> {
+        partial_type: DType,
+    ) -> RunResult<()> {
         while let Some((place, total)) = totals.pop_first() {
-            self.state.store(tensor, place, V::end(total, kept_in))?;
+            self.state.store(tensor, place, V::end_reduction(total, partial_type))?;
         }
         Ok(())
     }
 
     /// Marks the whole tensor as undecided if kernels may have stored to other elements.
-    fn settle(&mut self, tensor: TensorId, all_certain: bool) {
+    fn mark_uncertain_target(&mut self, tensor: TensorId, all_certain: bool) {
         if !all_certain {
-            self.state.memory[tensor.index()].blur();
+            self.state.memory[tensor.index()].mark_undecided();
         }
     }
 
     /// Visits every point of the statement's box in lexicographic order, with the target element.
-    fn each_point(
+    fn for_each_point(
         &mut self,
         statement: &Statement,
-        visit: &mut dyn FnMut(&mut Self, Place<usize>) -> Run<()>,
-    ) -> Run<()> {
+        visit: &mut dyn FnMut(&mut Self, IndexValue<usize>) -> RunResult<()>,
+    ) -> RunResult<()> {
         let live = self.state.live.len();
         self.state.live.extend(&statement.vars);
-        self.points_of(statement, 0, visit)?;
+        self.visit_points(statement, 0, visit)?;
         self.state.live.truncate(live);
         Ok(())
     }
 
-    fn points_of(
+    fn visit_points(
         &mut self,
         statement: &Statement,
         depth: usize,
-        visit: &mut dyn FnMut(&mut Self, Place<usize>) -> Run<()>,
-    ) -> Run<()> {
+        visit: &mut dyn FnMut(&mut Self, IndexValue<usize>) -> RunResult<()>,
+    ) -> RunResult<()> {
         if let Some(var) = statement.vars.get(depth) {
             let (from, to) = self.range(*var);
             for value in from..to {
                 self.state.vars[var.index()] = value;
-                self.points_of(statement, depth + 1, visit)?;
+                self.visit_points(statement, depth + 1, visit)?;
             }
             return Ok(());
         }
@@ -309,7 +314,7 @@ impl<'a, V: Value> Machine<'a, V> {
         if self.points.is_multiple_of(PROGRESS_EVERY) && !(self.progress)(self.points) {
             return Err(RunError::Stopped);
         }
-        let place = self.state.place(statement.target, &statement.indices, statement.origin)?;
+        let place = self.state.element_index(statement.target, &statement.indices, statement.origin)?;
         visit(self, place)
     }
 }

@@ -15,7 +15,7 @@ use tilewright_ir::walk::any_loop;
 
 /// The point of execution of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct At {
+struct ExecutionPoint {
     kernel: u64,
     block: [i64; 3],
     thread: [i64; 3],
@@ -24,9 +24,9 @@ struct At {
     epoch: u64,
 }
 
-impl At {
+impl ExecutionPoint {
     /// Checks whether accesses at the two points are unordered.
-    fn meets(self, other: At) -> bool {
+    fn conflicts_with(self, other: ExecutionPoint) -> bool {
         let together = self.epoch == other.epoch && self.thread != other.thread;
         self.kernel == other.kernel && (self.block != other.block || together)
     }
@@ -36,16 +36,17 @@ impl At {
 /// holds the last two by different threads and the last two by different blocks. If a new write
 /// conflicts with any earlier access, it conflicts with one of these.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trace {
-    writer: Option<At>,
-    threads: [Option<At>; 2],
-    blocks: [Option<At>; 2],
+struct AccessHistory {
+    writer: Option<ExecutionPoint>,
+    threads: [Option<ExecutionPoint>; 2],
+    blocks: [Option<ExecutionPoint>; 2],
 }
 
-impl Trace {
-    fn read(&mut self, at: At) {
-        let same =
-            |own: Option<At>, other: fn(At) -> [i64; 3]| own.is_some_and(|own| other(own) == other(at));
+impl AccessHistory {
+    fn read(&mut self, at: ExecutionPoint) {
+        let same = |own: Option<ExecutionPoint>, other: fn(ExecutionPoint) -> [i64; 3]| {
+            own.is_some_and(|own| other(own) == other(at))
+        };
         if !same(self.threads[0], |at| at.thread) {
             self.threads[1] = self.threads[0];
         }
@@ -61,133 +62,143 @@ impl Trace {
 /// that differ from the writer only along one axis.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
-    writer: At,
-    all_along: Option<Axis>,
+    writer: ExecutionPoint,
+    shared_axis: Option<Axis>,
 }
 
 impl Holder {
-    fn is(self, at: At) -> bool {
+    fn includes(self, at: ExecutionPoint) -> bool {
         let same = |axis: &Axis| {
-            self.all_along == Some(*axis) || self.writer.thread[*axis as usize] == at.thread[*axis as usize]
+            self.shared_axis == Some(*axis) || self.writer.thread[*axis as usize] == at.thread[*axis as usize]
         };
         self.writer.kernel == at.kernel && self.writer.block == at.block && Axis::ALL.iter().all(same)
     }
 }
 
 /// The descriptions of two conflicting accesses.
-pub(crate) struct Meeting {
+pub(crate) struct Conflict {
     pub(crate) first: String,
     pub(crate) second: String,
 }
 
 /// Tracks the accesses of the threads of a nest.
-pub(crate) struct Watch {
-    at: At,
+pub(crate) struct RaceDetector {
+    current: ExecutionPoint,
     /// The number of open loops over blocks and threads.
-    open: usize,
-    traces: Vec<HashMap<usize, Trace>>,
+    open_loops: usize,
+    histories: Vec<HashMap<usize, AccessHistory>>,
     /// The threads that have the elements of each register buffer.
     holders: Vec<HashMap<usize, Holder>>,
     /// Which buffers several threads can access.
-    shared: Vec<bool>,
+    is_shared: Vec<bool>,
 }
 
-impl Watch {
+impl RaceDetector {
     /// A tracker for a nest, or `None` if the nest has no loops over blocks or threads.
-    pub(crate) fn of(nest: &LoopNest) -> Option<Watch> {
-        let has_threads = [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, For::is_spread));
+    pub(crate) fn for_nest(nest: &LoopNest) -> Option<RaceDetector> {
+        let has_threads =
+            [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, For::is_block_or_thread_loop));
         let shared = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
-        has_threads.then(|| Watch {
-            at: At::default(),
-            open: 0,
-            traces: vec![HashMap::new(); nest.buffers.len()],
+        has_threads.then(|| RaceDetector {
+            current: ExecutionPoint::default(),
+            open_loops: 0,
+            histories: vec![HashMap::new(); nest.buffers.len()],
             holders: vec![HashMap::new(); nest.buffers.len()],
-            shared,
+            is_shared: shared,
         })
     }
 
     /// Records the beginning of a loop over blocks or threads.
     pub(crate) fn enter(&mut self) {
-        if self.open == 0 {
-            self.at = At { kernel: self.at.kernel + 1, epoch: self.at.epoch + 1, ..At::default() };
+        if self.open_loops == 0 {
+            self.current = ExecutionPoint {
+                kernel: self.current.kernel + 1,
+                epoch: self.current.epoch + 1,
+                ..ExecutionPoint::default()
+            };
         }
-        self.open += 1;
+        self.open_loops += 1;
     }
 
     /// Records the next iteration of such a loop.
-    pub(crate) fn turn(&mut self, kind: LoopKind, value: i64) {
+    pub(crate) fn next_iteration(&mut self, kind: LoopKind, value: i64) {
         match kind {
             LoopKind::Block(axis) => {
-                self.at.block[axis as usize] = value;
-                self.at.epoch += 1;
+                self.current.block[axis as usize] = value;
+                self.current.epoch += 1;
             }
-            LoopKind::Thread(axis) => self.at.thread[axis as usize] = value,
+            LoopKind::Thread(axis) => self.current.thread[axis as usize] = value,
             _ => {}
         }
     }
 
     /// Records the end of such a loop.
     pub(crate) fn leave(&mut self, kind: LoopKind) {
-        self.open -= 1;
+        self.open_loops -= 1;
         if let LoopKind::Thread(axis) = kind {
-            self.at.thread[axis as usize] = 0;
+            self.current.thread[axis as usize] = 0;
         }
     }
 
     pub(crate) fn barrier(&mut self) {
-        self.at.epoch += 1;
+        self.current.epoch += 1;
     }
 
     /// Records a new allocation of a buffer, which no thread has touched.
     pub(crate) fn allocate(&mut self, buffer: TensorId) {
-        self.traces[buffer.index()].clear();
+        self.histories[buffer.index()].clear();
         self.holders[buffer.index()].clear();
     }
 
     /// Records that all threads along an axis have the value that this thread has just written to a
     /// register.
-    pub(crate) fn give_to_all(&mut self, buffer: TensorId, place: usize, axis: Axis) {
-        if let Some(holder) = self.holders[buffer.index()].get_mut(&place) {
-            holder.all_along = Some(axis);
+    pub(crate) fn share_along(&mut self, buffer: TensorId, index: usize, axis: Axis) {
+        if let Some(holder) = self.holders[buffer.index()].get_mut(&index) {
+            holder.shared_axis = Some(axis);
         }
     }
 
-    pub(crate) fn read(&mut self, buffer: TensorId, place: usize) -> Result<(), Meeting> {
-        if self.open == 0 {
+    pub(crate) fn read(&mut self, buffer: TensorId, index: usize) -> Result<(), Conflict> {
+        if self.open_loops == 0 {
             return Ok(());
         }
-        if !self.shared[buffer.index()] {
-            let holder = self.holders[buffer.index()].get(&place);
-            let other = holder.filter(|holder| !holder.is(self.at));
-            return other.map_or(Ok(()), |other| Err(meeting("writes", other.writer, "reads", self.at)));
+        if !self.is_shared[buffer.index()] {
+            let holder = self.holders[buffer.index()].get(&index);
+            let other = holder.filter(|holder| !holder.includes(self.current));
+            return other
+                .map_or(Ok(()), |other| Err(conflict("writes", other.writer, "reads", self.current)));
         }
-        let trace = self.traces[buffer.index()].entry(place).or_default();
-        let writer = trace.writer.filter(|writer| writer.meets(self.at));
-        trace.read(self.at);
-        writer.map_or(Ok(()), |writer| Err(meeting("writes", writer, "reads", self.at)))
+        let trace = self.histories[buffer.index()].entry(index).or_default();
+        let writer = trace.writer.filter(|writer| writer.conflicts_with(self.current));
+        trace.read(self.current);
+        writer.map_or(Ok(()), |writer| Err(conflict("writes", writer, "reads", self.current)))
     }
 
-    pub(crate) fn write(&mut self, buffer: TensorId, place: usize) -> Result<(), Meeting> {
-        if self.open == 0 {
+    pub(crate) fn write(&mut self, buffer: TensorId, index: usize) -> Result<(), Conflict> {
+        if self.open_loops == 0 {
             return Ok(());
         }
-        if !self.shared[buffer.index()] {
-            let holder = Holder { writer: self.at, all_along: None };
-            self.holders[buffer.index()].insert(place, holder);
+        if !self.is_shared[buffer.index()] {
+            let holder = Holder { writer: self.current, shared_axis: None };
+            self.holders[buffer.index()].insert(index, holder);
             return Ok(());
         }
-        let trace = self.traces[buffer.index()].entry(place).or_default();
-        let before = std::mem::replace(trace, Trace { writer: Some(self.at), ..Trace::default() });
-        let met = |own: &Option<At>| own.filter(|own| own.meets(self.at));
+        let trace = self.histories[buffer.index()].entry(index).or_default();
+        let before = std::mem::replace(
+            trace,
+            AccessHistory { writer: Some(self.current), ..AccessHistory::default() },
+        );
+        let met = |own: &Option<ExecutionPoint>| own.filter(|own| own.conflicts_with(self.current));
         if let Some(writer) = met(&before.writer) {
-            return Err(meeting("writes", writer, "writes", self.at));
+            return Err(conflict("writes", writer, "writes", self.current));
         }
         let reader = before.threads.iter().chain(&before.blocks).find_map(met);
-        reader.map_or(Ok(()), |reader| Err(meeting("reads", reader, "writes", self.at)))
+        reader.map_or(Ok(()), |reader| Err(conflict("reads", reader, "writes", self.current)))
     }
 }
 
-fn meeting(before: &str, first: At, now: &str, second: At) -> Meeting {
-    let text = |what: &str, at: At| format!("thread {:?} of block {:?} {what}", at.thread, at.block);
-    Meeting { first: text(before, first), second: text(now, second) }
+fn conflict(before: &str, first: ExecutionPoint, now: &str, second: ExecutionPoint) -> Conflict {
+    let text =
+        |what: &str, at: ExecutionPoint| format!("thread {:?} of block {:?} {what}", at.thread, at.block);
+    Conflict { first: text(before, first), second: text(now, second) }
 }

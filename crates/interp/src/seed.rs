@@ -17,9 +17,9 @@ use crate::memory::Inputs;
 
 /// The least number of elements for one thread. Filling fewer takes no longer than starting a
 /// thread.
-const LEAST_OF_A_THREAD: usize = 1 << 16;
+const MIN_ELEMENTS_PER_THREAD: usize = 1 << 16;
 /// The number of elements that are made one by one and then copied together.
-const MOVED_TOGETHER: usize = 1 << 12;
+const COPY_CHUNK: usize = 1 << 12;
 
 /// The generator for one input. The same seed and name give the same data in every program.
 fn generator(seed: u64, name: &str) -> Pcg64Mcg {
@@ -29,12 +29,12 @@ fn generator(seed: u64, name: &str) -> Pcg64Mcg {
 /// Makes all inputs of a program. An integer scalar that sizes depend on gets the value of its
 /// symbol.
 pub fn inputs(program: &Program, seed: u64) -> Result<Inputs, TensorError> {
-    completed(program, Inputs::default(), seed)
+    complete_inputs(program, Inputs::default(), seed)
 }
 
 /// Completes the inputs of a program: keeps the given ones, and makes the others as [`inputs`]
 /// does.
-pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inputs, TensorError> {
+pub fn complete_inputs(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inputs, TensorError> {
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         if !inputs.tensors.contains_key(&declared.name) {
             let shape = program.shape(id).unwrap_or_default();
@@ -66,8 +66,8 @@ pub fn tensor(program: &Program, id: TensorId, shape: &[usize], seed: u64) -> Re
 /// The elements of such a tensor, for callers that write them elsewhere or need only some of them.
 pub fn elements(program: &Program, id: TensorId, seed: u64) -> Elements {
     let declared = program.tensor(id);
-    let values = Values::Usual { limit: index_limit(program, id).unwrap_or(10).max(1) };
-    Elements(Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, values })
+    let values = Values::Standard { limit: index_limit(program, id).unwrap_or(10).max(1) };
+    Elements(ElementGenerator { generator: generator(seed, &declared.name), dtype: declared.dtype, values })
 }
 
 /// Equally likely numbers between two bounds, both inclusive. The bounds have the type of the
@@ -83,7 +83,8 @@ pub struct Uniform {
 impl Uniform {
     /// Makes a tensor of such numbers for the input with this name.
     pub fn tensor(self, name: &str, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
-        Drawn { generator: generator(seed, name), dtype, values: Values::Between(self) }.tensor(shape)
+        ElementGenerator { generator: generator(seed, name), dtype, values: Values::Between(self) }
+            .tensor(shape)
     }
 
     /// Makes one such number for the scalar with this name.
@@ -112,7 +113,7 @@ impl Uniform {
 #[derive(Clone, Copy, PartialEq)]
 enum Values {
     /// Floats between -1 and 1, and integers below a limit.
-    Usual {
+    Standard {
         limit: u64,
     },
     Between(Uniform),
@@ -120,7 +121,7 @@ enum Values {
 
 /// The elements that a seed makes for a tensor, in row-major order.
 #[derive(Clone)]
-pub struct Elements(Drawn);
+pub struct Elements(ElementGenerator);
 
 impl Elements {
     /// The type of the elements.
@@ -148,13 +149,13 @@ impl Elements {
 
 /// The remaining elements of a tensor, starting at the generator's position.
 #[derive(Clone)]
-struct Drawn {
+struct ElementGenerator {
     generator: Pcg64Mcg,
     dtype: DType,
     values: Values,
 }
 
-impl Drawn {
+impl ElementGenerator {
     fn tensor(self, shape: &[usize]) -> Result<Tensor, TensorError> {
         let dtype = self.dtype;
         let bytes =
@@ -174,7 +175,7 @@ impl Drawn {
     fn fill(self, bytes: &mut [MaybeUninit<u8>]) {
         let width = self.dtype.bytes();
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-        let part = (bytes.len() / width).div_ceil(cores).max(LEAST_OF_A_THREAD);
+        let part = (bytes.len() / width).div_ceil(cores).max(MIN_ELEMENTS_PER_THREAD);
         thread::scope(|scope| {
             let mut parts = bytes.chunks_mut(part * width).enumerate();
             let first = parts.next();
@@ -191,16 +192,16 @@ impl Drawn {
 
     /// Fills the bytes in order, on one core.
     fn fill_part(mut self, bytes: &mut [MaybeUninit<u8>]) {
-        if self.dtype == DType::Float32 && matches!(self.values, Values::Usual { .. }) {
+        if self.dtype == DType::Float32 && matches!(self.values, Values::Standard { .. }) {
             return self.fill_float32(bytes);
         }
         let width = self.dtype.bytes();
-        let mut some = Tensor::zeros(self.dtype, &[MOVED_TOGETHER]).expect("a few elements fit");
-        for bytes in bytes.chunks_mut(MOVED_TOGETHER * width) {
+        let mut chunk = Tensor::zeros(self.dtype, &[COPY_CHUNK]).expect("a few elements fit");
+        for bytes in bytes.chunks_mut(COPY_CHUNK * width) {
             for at in 0..bytes.len() / width {
-                some.set(at, draw(&mut self.generator, self.dtype, self.values));
+                chunk.set(at, draw(&mut self.generator, self.dtype, self.values));
             }
-            write(bytes, some.bytes());
+            write(bytes, chunk.bytes());
         }
     }
 
@@ -224,14 +225,14 @@ fn write(to: &mut [MaybeUninit<u8>], from: &[u8]) {
 
 /// Makes a scalar of the given type for the parameter with this name.
 pub fn scalar(name: &str, dtype: DType, seed: u64) -> Number {
-    draw(&mut generator(seed, name), dtype, Values::Usual { limit: 10 }).convert(dtype)
+    draw(&mut generator(seed, name), dtype, Values::Standard { limit: 10 }).convert(dtype)
 }
 
 fn draw(generator: &mut Pcg64Mcg, dtype: DType, values: Values) -> Number {
     let bits = generator.next_u64();
     let limit = match values {
         Values::Between(uniform) => return uniform.draw(bits),
-        Values::Usual { limit } => limit,
+        Values::Standard { limit } => limit,
     };
     match dtype {
         DType::Bool => Number::Int((bits >> 63) as i128),
@@ -245,13 +246,13 @@ fn draw(generator: &mut Pcg64Mcg, dtype: DType, values: Values) -> Number {
 /// The smallest extent that the tensor's values index, or `None` if they index nothing.
 pub fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
     let mut limit: Option<u64> = None;
-    let mut note = |index: &IndexExpr, extent: Option<&IndexExpr>| {
+    let mut add_limit = |index: &IndexExpr, extent: Option<&IndexExpr>| {
         // Bounds that the program declares for the value have priority over the extent of the
         // indexed tensor.
         let mut declared = None;
-        index.visit(&mut |atom| {
+        index.visit_atoms(&mut |atom| {
             if let Atom::Data(data) = atom
-                && loads(&data.value, id)
+                && reads_tensor(&data.value, id)
                 && let Some((_, to)) = &data.declared
             {
                 declared = to.as_constant();
@@ -259,25 +260,26 @@ pub fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
         });
         let extent = declared.or(extent.and_then(IndexExpr::as_constant));
         let extent = extent.and_then(|extent| u64::try_from(extent).ok());
-        let reads = index.any(&mut |atom| matches!(atom, Atom::Data(data) if loads(&data.value, id)));
+        let reads =
+            index.any_atom(&mut |atom| matches!(atom, Atom::Data(data) if reads_tensor(&data.value, id)));
         if let (Some(extent), true) = (extent, reads) {
             limit = Some(limit.map_or(extent, |limit| limit.min(extent)));
         }
     };
     for (statement, _) in program.statements() {
         for (at, index) in statement.indices.iter().enumerate() {
-            note(index, program.tensor(statement.target).shape.get(at));
+            add_limit(index, program.tensor(statement.target).shape.get(at));
         }
         visit_accesses(&statement.value, &mut |tensor, indices| {
             for (at, index) in indices.iter().enumerate() {
-                note(index, program.tensor(tensor).shape.get(at));
+                add_limit(index, program.tensor(tensor).shape.get(at));
             }
         });
     }
     limit
 }
 
-fn loads(value: &Expr, id: TensorId) -> bool {
+fn reads_tensor(value: &Expr, id: TensorId) -> bool {
     let mut found = false;
     visit_accesses(value, &mut |tensor, _| found |= tensor == id);
     found
@@ -287,7 +289,7 @@ fn visit_accesses(expr: &Expr, visit: &mut dyn FnMut(TensorId, &[IndexExpr])) {
     if let ExprKind::Load(access) = &expr.kind {
         visit(access.tensor, &access.indices);
         for index in &access.indices {
-            index.visit(&mut |atom| {
+            index.visit_atoms(&mut |atom| {
                 if let Atom::Data(data) = atom {
                     visit_accesses(&data.value, visit);
                 }
@@ -301,10 +303,10 @@ fn visit_accesses(expr: &Expr, visit: &mut dyn FnMut(TensorId, &[IndexExpr])) {
 mod tests {
     use super::*;
 
-    const USUAL: Values = Values::Usual { limit: 10 };
+    const STANDARD: Values = Values::Standard { limit: 10 };
 
     /// The elements in order, one by one, as the definition says.
-    fn one_by_one(mut drawn: Drawn, length: usize) -> Tensor {
+    fn one_by_one(mut drawn: ElementGenerator, length: usize) -> Tensor {
         let mut tensor = Tensor::zeros(drawn.dtype, &[length]).expect("it is small");
         for at in 0..length {
             tensor.set(at, draw(&mut drawn.generator, drawn.dtype, drawn.values));
@@ -315,8 +317,13 @@ mod tests {
     #[test]
     fn elements_do_not_depend_on_who_makes_them() {
         for dtype in DType::ALL {
-            for (limit, length) in [(10, 0), (7, 1), (10, 5000), (1 << 40, 2 * LEAST_OF_A_THREAD + 77)] {
-                let drawn = Drawn { generator: generator(3, "x"), dtype, values: Values::Usual { limit } };
+            for (limit, length) in [(10, 0), (7, 1), (10, 5000), (1 << 40, 2 * MIN_ELEMENTS_PER_THREAD + 77)]
+            {
+                let drawn = ElementGenerator {
+                    generator: generator(3, "x"),
+                    dtype,
+                    values: Values::Standard { limit },
+                };
                 let made = drawn.clone().tensor(&[length]).expect("it is small");
                 assert!(made == one_by_one(drawn, length), "{dtype} {limit} {length}");
             }
@@ -326,12 +333,12 @@ mod tests {
     #[test]
     fn elements_do_not_depend_on_where_they_are_written() {
         for dtype in [DType::Float32, DType::Int16, DType::Bool] {
-            let drawn = Drawn { generator: generator(3, "x"), dtype, values: USUAL };
-            let wanted = drawn.clone().tensor(&[3 * LEAST_OF_A_THREAD]).expect("it is small");
+            let drawn = ElementGenerator { generator: generator(3, "x"), dtype, values: STANDARD };
+            let wanted = drawn.clone().tensor(&[3 * MIN_ELEMENTS_PER_THREAD]).expect("it is small");
             let mut room = vec![MaybeUninit::uninit(); wanted.bytes().len()];
             assert!(Elements(drawn.clone()).fill(&mut room) == wanted.bytes(), "{dtype}");
             let begin = 70_001 * dtype.bytes();
-            let mut part = vec![0; LEAST_OF_A_THREAD * dtype.bytes()];
+            let mut part = vec![0; MIN_ELEMENTS_PER_THREAD * dtype.bytes()];
             Elements(drawn).overwrite(begin, &mut part);
             assert!(part == wanted.bytes()[begin..][..part.len()], "{dtype}");
         }
@@ -339,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_seed_means_the_same_data_in_every_release() {
-        let drawn = |dtype| Drawn { generator: generator(0, "A"), dtype, values: USUAL };
+        let drawn = |dtype| ElementGenerator { generator: generator(0, "A"), dtype, values: STANDARD };
         let digest = |dtype| xxh3_64(drawn(dtype).tensor(&[300, 1000]).expect("it is small").bytes());
         let digests = [DType::Float32, DType::Float16, DType::Int32, DType::Bool].map(digest);
         let wanted = [0x5f121ffee75dfe4d, 0x4fccc5fbd6d92322, 0x4b1149ccf9520fce, 0x62525ecf644a9081];
@@ -347,8 +354,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_exist_is_refused() {
-        let drawn = Drawn { generator: generator(0, "A"), dtype: DType::Float32, values: USUAL };
+    fn impossible_shapes_are_rejected() {
+        let drawn =
+            ElementGenerator { generator: generator(0, "A"), dtype: DType::Float32, values: STANDARD };
         let error = drawn.clone().tensor(&[usize::MAX, 3]);
         assert!(matches!(error, Err(TensorError::TooLarge { .. })));
         let error = drawn.tensor(&[1 << 40, 1 << 18]);

@@ -9,7 +9,7 @@ use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, Tensor, UnaryOp,
 /// A value of an expression.
 pub(crate) trait Value: Copy {
     /// The data that a tensor stores in addition to its elements.
-    type Beside: Default;
+    type Annotations: Default;
     /// The state of a reduction in progress.
     type Total: Copy;
 
@@ -22,7 +22,7 @@ pub(crate) trait Value: Copy {
     /// Checks whether this value is exactly the same number in every kernel.
     fn is_exact(self) -> bool;
     /// The same number, marked as unknown in kernels.
-    fn undecided(self) -> Self;
+    fn as_undecided(self) -> Self;
 
     /// `op self`, as a value of `dtype`.
     fn unary(self, op: UnaryOp, dtype: DType) -> Self;
@@ -34,26 +34,26 @@ pub(crate) trait Value: Copy {
     fn convert(self, dtype: DType) -> Self;
     /// This value, or `other` in kernels that decide a condition differently. `other` is `None` if
     /// it cannot be computed.
-    fn or_other(self, other: Option<Self>) -> Self;
+    fn or_alternative(self, other: Option<Self>) -> Self;
 
     /// Begins a reduction with a value, or with the neutral element.
-    fn begin(op: ReduceOp, first: Option<Self>, dtype: DType) -> Self::Total;
+    fn begin_reduction(op: ReduceOp, first: Option<Self>, dtype: DType) -> Self::Total;
     /// Reduces one more value into a total.
     fn reduce(total: Self::Total, op: ReduceOp, value: Self, dtype: DType) -> Self::Total;
-    /// The result of a reduction whose partial results kernels store in the type `kept_in`.
-    fn end(total: Self::Total, kept_in: DType) -> Self;
+    /// The result of a reduction whose partial results kernels store in `partial_type`.
+    fn end_reduction(total: Self::Total, partial_type: DType) -> Self;
 
-    /// The element at the index `place` in row-major order.
-    fn load(tensor: &Tensor, beside: &Self::Beside, place: usize) -> Self;
-    /// Stores a value, converted to the type of the elements, at the index `place`.
-    fn store(self, tensor: &mut Tensor, beside: &mut Self::Beside, place: usize);
+    /// The element at `index` in row-major order.
+    fn load(tensor: &Tensor, annotations: &Self::Annotations, index: usize) -> Self;
+    /// Stores a value, converted to the type of the elements, at `index`.
+    fn store(self, tensor: &mut Tensor, annotations: &mut Self::Annotations, index: usize);
     /// Marks every element as unknown in kernels, because it is not certain which element was
     /// stored to.
-    fn blur(tensor: &Tensor, beside: &mut Self::Beside);
+    fn mark_undecided(tensor: &Tensor, annotations: &mut Self::Annotations);
 }
 
 impl Value for Number {
-    type Beside = ();
+    type Annotations = ();
     type Total = Number;
 
     fn exact(number: Number) -> Number {
@@ -72,7 +72,7 @@ impl Value for Number {
         true
     }
 
-    fn undecided(self) -> Number {
+    fn as_undecided(self) -> Number {
         self
     }
 
@@ -92,11 +92,11 @@ impl Value for Number {
         Number::convert(self, dtype)
     }
 
-    fn or_other(self, _: Option<Number>) -> Number {
+    fn or_alternative(self, _: Option<Number>) -> Number {
         self
     }
 
-    fn begin(op: ReduceOp, first: Option<Number>, dtype: DType) -> Number {
+    fn begin_reduction(op: ReduceOp, first: Option<Number>, dtype: DType) -> Number {
         first.unwrap_or_else(|| arithmetic::neutral(op, dtype))
     }
 
@@ -104,7 +104,7 @@ impl Value for Number {
         arithmetic::reduce(op, total, value, dtype)
     }
 
-    fn end(total: Number, _: DType) -> Number {
+    fn end_reduction(total: Number, _: DType) -> Number {
         total
     }
 
@@ -116,5 +116,5 @@ impl Value for Number {
         tensor.set(place, self);
     }
 
-    fn blur(_: &Tensor, (): &mut ()) {}
+    fn mark_undecided(_: &Tensor, (): &mut ()) {}
 }

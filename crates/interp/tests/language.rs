@@ -548,7 +548,7 @@ fn conditions_and_truth_values() {
 }
 
 #[test]
-fn what_is_not_needed_is_not_read() {
+fn unneeded_operands_are_not_read() {
     let sizes = [("N", 2), ("M", 3)];
     let inputs = [("x", f32s(&[5.0, 7.0])), ("k", i32s(&[1, -9, 1000])), ("ok", bools(&[1, 0, 0]))];
     let params = "float(N) x, int(M) k, bool(M) ok";
@@ -985,7 +985,7 @@ fn out_of_bounds(source: &str, sizes: &[(&str, i64)], tensors: &[(&str, Tensor)]
     }
 }
 
-fn place(text: &str, of: &str) -> usize {
+fn byte_offset(text: &str, of: &str) -> usize {
     text.find(of).unwrap()
 }
 
@@ -996,7 +996,7 @@ fn an_index_from_data_that_leaves_its_tensor_is_reported() {
     let x = shaped(&f32s(&[0.0; 6]), &[3, 2]);
     let out = out_of_bounds(source, &sizes, &[("x", x.clone()), ("k", i32s(&[0, 1, 6]))]);
     assert_eq!((out.tensor.as_str(), out.shape.as_slice()), ("x", &[3, 2][..]));
-    assert_eq!((out.element.as_slice(), out.dimension, out.declared), (&[7, 0][..], 0, None));
+    assert_eq!((out.element.as_slice(), out.dimension, out.declared_bounds), (&[7, 0][..], 0, None));
     assert_eq!(out.point, [("i".to_owned(), 2), ("c".to_owned(), 0)]);
     let (start, end) = (out.origin.start as usize, out.origin.end as usize);
     assert_eq!(&source[start..end], "x(k(i) + 1, c)");
@@ -1011,18 +1011,18 @@ fn an_index_from_data_that_leaves_its_tensor_is_reported() {
     // checks.
     let source = "def f(int(N) k) -> (int(4) h) { h(k(i)) +=! 1 }";
     let out = out_of_bounds(source, &[("N", 2)], &[("k", i32s(&[3, 4]))]);
-    assert_eq!((out.tensor.as_str(), out.element.as_slice(), out.declared), ("h", &[4][..], None));
+    assert_eq!((out.tensor.as_str(), out.element.as_slice(), out.declared_bounds), ("h", &[4][..], None));
     assert_eq!(out.describe(), "`h(4)` does not exist: index 4 must be in 0 to 3");
     let source = "def f(int(N) k) -> (h) { h(b) +=! 1 where b = k(i), b in 0:4 }";
     let out = out_of_bounds(source, &[("N", 2)], &[("k", i32s(&[3, -1]))]);
-    assert_eq!((out.element.as_slice(), out.declared), (&[-1][..], Some((0, 4))));
+    assert_eq!((out.element.as_slice(), out.declared_bounds), (&[-1][..], Some((0, 4))));
     assert_eq!(out.point, [("i".to_owned(), 1)]);
-    assert_eq!(out.describe(), "a computed index is -1, but `where` says that it is in 0:4");
+    assert_eq!(out.describe(), "a computed index is -1, but `where` declares the range 0:4");
     // The reported point includes the variables of loops around the statement.
     let source = "def f(int(N) k) -> (y) { y = 0\n for t in 1:3 { y() = k(t * k(t)) } }";
     let out = out_of_bounds(source, &[("N", 3)], &[("k", i32s(&[0, 1, 2]))]);
     assert_eq!((out.element.as_slice(), out.point), (&[4][..], vec![("t".to_owned(), 2)]));
-    assert_eq!(out.origin.start as usize, place(source, "k(t * k(t))"));
+    assert_eq!(out.origin.start as usize, byte_offset(source, "k(t * k(t))"));
 }
 
 #[test]
@@ -1042,7 +1042,7 @@ fn an_element_that_nothing_defined_is_reported() {
     let found = undefined(source, &sizes, &inputs);
     assert_eq!((found.tensor.as_str(), found.element.as_slice()), ("t", &[0, 0][..]));
     assert_eq!(found.point, [("i".to_owned(), 2)]);
-    assert_eq!(found.origin.start as usize, place(source, "t(clamp"));
+    assert_eq!(found.origin.start as usize, byte_offset(source, "t(clamp"));
     let message = RunError::Undefined(Box::new(found)).to_string();
     assert_eq!(message, "`t(0, 0)` is needed, but nothing has defined it");
     // The same program runs with data that stays within the defined elements.
@@ -1061,7 +1061,7 @@ fn inputs_that_are_missing_or_wrong_are_reported() {
     };
     assert_eq!(error(&two, &[], &[a]), RunError::Missing("x".to_owned()));
     assert_eq!(error(&two, std::slice::from_ref(&x), &[]), RunError::Missing("a".to_owned()));
-    assert_eq!(error(&[], std::slice::from_ref(&x), &[a]), RunError::OpenSize("N".to_owned()));
+    assert_eq!(error(&[], std::slice::from_ref(&x), &[a]), RunError::UnknownSize("N".to_owned()));
     let mismatch = |found: &str| RunError::Mismatch {
         name: "x".to_owned(),
         wanted: "float32[2]".to_owned(),
@@ -1101,7 +1101,7 @@ fn reductions_over_nothing_give_their_neutral_elements() {
     }";
     let general = check(&parse(text).ast, "f", &Bindings::default()).program.unwrap();
     assert_eq!(general.symbols.iter().map(|symbol| symbol.name.as_str()).collect::<Vec<_>>(), ["M", "N"]);
-    let program = general.at_sizes(&[2, 0]);
+    let program = general.substitute_sizes(&[2, 0]);
     let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
     let values =
         |name: &str| (0..found[name].len()).map(|at| found[name].get(at).as_f64()).collect::<Vec<_>>();
@@ -1110,7 +1110,7 @@ fn reductions_over_nothing_give_their_neutral_elements() {
     assert_eq!(values("least"), [f64::INFINITY; 2]);
     assert_eq!(values("most"), [f64::NEG_INFINITY; 2]);
     assert_eq!(values("whole"), [f64::from(i32::MIN)]);
-    let program = general.at_sizes(&[0, 3]);
+    let program = general.substitute_sizes(&[0, 3]);
     let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
     assert_eq!((found["sum"].shape(), found["whole"].len()), (&[0][..], 1));
 }

@@ -90,10 +90,10 @@ fn number(value: f64) -> Expr {
     Expr::literal(DType::Float32, Number::Float(value))
 }
 fn set(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: None, later: false, claim: None })
+    Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
 }
 fn add(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), later: false, claim: None })
+    Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), is_asynchronous: false, claim: None })
 }
 fn each(kind: LoopKind, var: VarId, extent: i64, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent: c(extent), kind, body })
@@ -227,7 +227,7 @@ fn setup_sees_no_input_that_may_change() {
 }
 
 #[test]
-fn a_scatter_goes_where_the_data_say() {
+fn a_scatter_stores_at_the_indices_in_the_data() {
     let source = "def f(int(N) k, float(N) x) -> (h) { h(b) +=! x(i) where b = k(i), b in 0:5 }";
     let program = compile(source, &[("N", 9)]);
     let (keys, values, bins) = (TensorId(0), TensorId(1), TensorId(2));
@@ -244,7 +244,7 @@ fn a_scatter_goes_where_the_data_say() {
     agrees(&nest, &program);
 
     nest.body = vec![clear, scatter(bin(key.clone(), 4))];
-    let wanted = "a computed index is 4, but `where` says that it is in 0:4";
+    let wanted = "a computed index is 4, but `where` declares the range 0:4";
     assert_eq!(failure(&nest, &program), wanted);
     nest.body = vec![scatter(bin(key, 5))];
     assert_eq!(failure(&nest, &program), "`h(0)` is needed, but nothing has defined it");
@@ -265,7 +265,7 @@ const X: TensorId = TensorId(0);
 const Y: TensorId = TensorId(1);
 
 #[test]
-fn what_was_not_written_cannot_be_read() {
+fn unwritten_elements_cannot_be_read() {
     let from = |s: TensorId, i| set(access(Y, &[v(i)]), load(s, &[v(i)]));
     let to = |s: TensorId, i| set(access(s, &[v(i)]), load(X, &[v(i)]));
     let (right, program) = copy(&[4], |s, i| {

@@ -22,8 +22,10 @@ pub fn binary(op: BinaryOp, left: Number, right: Number, dtype: DType) -> Number
         return Number::Int(right.is_true() as i128);
     }
     match (left, right) {
-        (Number::Int(left), Number::Int(right)) => Number::Int(integers(op, left, right)).convert(dtype),
-        (left, right) => Number::Float(floats(op, left.as_f64(), right.as_f64())).convert(dtype),
+        (Number::Int(left), Number::Int(right)) => {
+            Number::Int(integer_binary(op, left, right)).convert(dtype)
+        }
+        (left, right) => Number::Float(float_binary(op, left.as_f64(), right.as_f64())).convert(dtype),
     }
 }
 
@@ -36,7 +38,7 @@ fn compare(op: BinaryOp, left: Number, right: Number) -> bool {
 
 /// Exact for operands of 64 bits, except that a product may wrap at 128 bits. The caller wraps the
 /// result to its type.
-fn integers(op: BinaryOp, left: i128, right: i128) -> i128 {
+fn integer_binary(op: BinaryOp, left: i128, right: i128) -> i128 {
     match op {
         BinaryOp::Add => left + right,
         BinaryOp::Sub => left - right,
@@ -56,7 +58,7 @@ fn floor_mod(left: i128, right: i128) -> i128 {
     if remainder != 0 && (remainder < 0) != (right < 0) { remainder + right } else { remainder }
 }
 
-fn floats(op: BinaryOp, left: f64, right: f64) -> f64 {
+fn float_binary(op: BinaryOp, left: f64, right: f64) -> f64 {
     match op {
         BinaryOp::Add => left + right,
         BinaryOp::Sub => left - right,

@@ -119,8 +119,8 @@ impl Number {
             (DType::Float64, number) => Number::Float(number.as_f64()),
             (DType::Float32, Number::Int(value)) => Number::Float(value as f32 as f64),
             (DType::Float32, Number::Float(value)) => Number::Float(value as f32 as f64),
-            (DType::Float16, number) => Number::Float(half::f16::from_f32(number.to_odd()).to_f64()),
-            (DType::BFloat16, number) => Number::Float(half::bf16::from_f32(number.to_odd()).to_f64()),
+            (DType::Float16, number) => Number::Float(half::f16::from_f32(number.round_to_odd()).to_f64()),
+            (DType::BFloat16, number) => Number::Float(half::bf16::from_f32(number.round_to_odd()).to_f64()),
             (integer, Number::Int(value)) => Number::Int(wrap(value, integer)),
             (integer, Number::Float(value)) => {
                 let (low, high) = integer.integer_bounds().expect("the float types were matched above");
@@ -132,7 +132,7 @@ impl Number {
     /// Converts the number to single precision, rounded to odd: truncated, with the last bit set if
     /// the truncation was inexact. Rounding the result to 16 bits equals rounding the number
     /// directly to 16 bits; rounding twice to nearest does not.
-    fn to_odd(self) -> f32 {
+    fn round_to_odd(self) -> f32 {
         let (nearest, distance) = match self {
             Number::Int(value) => {
                 let nearest = value as f32;
@@ -566,7 +566,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_condition_guards_is_not_certain() {
+    fn guarded_loads_are_not_certain() {
         let access =
             |tensor| Access { tensor: TensorId(tensor), indices: Vec::new(), origin: Origin::default() };
         let load = |tensor| Expr { dtype: DType::Bool, kind: ExprKind::Load(access(tensor)) };

@@ -291,16 +291,16 @@ impl IndexExpr {
     /// Replaces atoms, from the inside out. `replace` receives every atom after the atoms inside it
     /// were replaced, and returns the replacement, if any.
     pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
-        self.substituted(replace).unwrap_or_else(|| self.clone())
+        self.try_substitute(replace).unwrap_or_else(|| self.clone())
     }
 
     /// Like `substitute`, but returns `None` where nothing is replaced, as in most terms of most
     /// expressions.
-    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut kept = Vec::new();
         let mut changed: Option<IndexExpr> = None;
         for term in &self.terms {
-            match term.substituted(replace) {
+            match term.try_substitute(replace) {
                 None => kept.push(term),
                 Some(own) => {
                     changed = Some(match changed {
@@ -330,7 +330,7 @@ impl IndexExpr {
 
     /// Calls `visit` on every atom, outermost first, including the atoms inside data and in
     /// declared bounds.
-    pub fn visit<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
+    pub fn visit_atoms<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
         for term in &self.terms {
             for factor in &term.factors {
                 factor.visit(visit);
@@ -342,7 +342,7 @@ impl IndexExpr {
     pub fn visit_reads<'s>(&'s self, each: &mut dyn FnMut(&'s Access)) {
         // `visit` also descends into the subscripts of data, so only the loads of each data value
         // itself are left to find.
-        self.visit(&mut |atom| {
+        self.visit_atoms(&mut |atom| {
             if let Atom::Data(data) = atom {
                 data.value.visit_loads(each);
             }
@@ -368,7 +368,7 @@ impl IndexExpr {
     /// The variables that occur anywhere in the expression, also inside data.
     pub fn vars(&self) -> BTreeSet<VarId> {
         let mut vars = BTreeSet::new();
-        self.visit(&mut |atom| {
+        self.visit_atoms(&mut |atom| {
             if let Atom::Var(var) = atom {
                 vars.insert(*var);
             }
@@ -378,20 +378,20 @@ impl IndexExpr {
 
     /// Returns true when the variable occurs anywhere in the expression.
     pub fn mentions(&self, var: VarId) -> bool {
-        self.any(&mut |atom| *atom == Atom::Var(var))
+        self.any_atom(&mut |atom| *atom == Atom::Var(var))
     }
 
     /// Returns true when the value depends on data.
     pub fn has_data(&self) -> bool {
-        self.any(&mut |atom| matches!(atom, Atom::Data(_)))
+        self.any_atom(&mut |atom| matches!(atom, Atom::Data(_)))
     }
 
     /// The conditions that `where` clauses declare for the data in this subscript, as expressions
     /// that are at least 0. Conditions that a check of the subscript against `0..extent` already
     /// implies are left out.
-    pub fn declared(&self, extent: i64) -> Vec<IndexExpr> {
+    pub fn declared_conditions(&self, extent: i64) -> Vec<IndexExpr> {
         let mut conditions = Vec::new();
-        self.visit(&mut |atom| {
+        self.visit_atoms(&mut |atom| {
             let Atom::Data(data) = atom else { return };
             let Some((low, end)) = &data.declared else { return };
             let value = IndexExpr::atom(atom.clone());
@@ -407,20 +407,20 @@ impl IndexExpr {
     }
 
     /// Returns true when some atom anywhere in the expression satisfies the predicate.
-    pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
+    pub fn any_atom(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
         let mut found = false;
-        self.visit(&mut |atom| found = found || test(atom));
+        self.visit_atoms(&mut |atom| found = found || test(atom));
         found
     }
 }
 
 impl Term {
     /// The product with atoms replaced, or `None` where none is replaced.
-    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut kept = SmallVec::new();
         let mut changed: Option<IndexExpr> = None;
         for factor in &self.factors {
-            match factor.substituted(replace) {
+            match factor.try_substitute(replace) {
                 None => kept.push(factor.clone()),
                 Some(own) => {
                     changed = Some(match changed {
@@ -440,10 +440,10 @@ impl Term {
 
 impl Atom {
     /// The replacement of the atom, or `None` where it stays unchanged.
-    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut both = |pair: &(IndexExpr, IndexExpr)| match (
-            pair.0.substituted(replace),
-            pair.1.substituted(replace),
+            pair.0.try_substitute(replace),
+            pair.1.try_substitute(replace),
         ) {
             (None, None) => None,
             (left, right) => {
@@ -494,13 +494,13 @@ impl Atom {
         visit(self);
         match self {
             Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-                pair.0.visit(visit);
-                pair.1.visit(visit);
+                pair.0.visit_atoms(visit);
+                pair.1.visit_atoms(visit);
             }
             Atom::Data(data) => {
                 visit_expr(&data.value, visit);
                 for bound in data.declared.iter().flat_map(|(from, to)| [from, to]) {
-                    bound.visit(visit);
+                    bound.visit_atoms(visit);
                 }
             }
             _ => {}
@@ -510,8 +510,8 @@ impl Atom {
 
 fn visit_expr<'s>(expr: &'s Expr, visit: &mut dyn FnMut(&'s Atom)) {
     match &expr.kind {
-        ExprKind::Index(index) => index.visit(visit),
-        ExprKind::Load(access) => access.indices.iter().for_each(|index| index.visit(visit)),
+        ExprKind::Index(index) => index.visit_atoms(visit),
+        ExprKind::Load(access) => access.indices.iter().for_each(|index| index.visit_atoms(visit)),
         _ => expr.operands().iter().for_each(|operand| visit_expr(operand, visit)),
     }
 }
@@ -523,7 +523,7 @@ impl Data {
         if self.declared.is_some() {
             return self.declared.clone();
         }
-        match narrowest(&self.value) {
+        match type_before_widening(&self.value) {
             DType::Bool => Some((IndexExpr::constant(0), IndexExpr::constant(2))),
             narrow @ (DType::UInt8 | DType::UInt16) => {
                 Some((IndexExpr::constant(0), IndexExpr::constant(1 << narrow.bits())))
@@ -534,9 +534,9 @@ impl Data {
 }
 
 /// The type of a value before the widening casts around it.
-fn narrowest(value: &Expr) -> DType {
+fn type_before_widening(value: &Expr) -> DType {
     match &value.kind {
-        ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => narrowest(inner),
+        ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => type_before_widening(inner),
         _ => value.dtype,
     }
 }
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_multiple_is_told() {
+    fn multiples_are_recognised() {
         let multiple = |expr: &IndexExpr| expr.is_multiple_of(4);
         let eights = i().scale(8).offset(4);
         assert!(multiple(&eights) && !multiple(&i()) && !multiple(&eights.offset(2)));
@@ -615,14 +615,14 @@ mod tests {
     fn quotients_and_remainders_that_belong_together_cancel() {
         let (x, by) = (i().scale(16).add(&n()), c(12));
         let (quotient, remainder) = (x.floor_div(&by), x.modulo(&by));
-        assert_eq!(quotient.scale(12).add(&remainder).joined(), x);
+        assert_eq!(quotient.scale(12).add(&remainder).merge_quotients(), x);
         // Three dimensions, 5 x 12 x 12, and the same expression with all strides doubled.
         let (plane, row) = (quotient.floor_div(&by), quotient.modulo(&by));
         let place = plane.scale(144).add(&row.scale(12)).add(&remainder);
-        assert_eq!(place.scale(2).offset(7).joined(), x.scale(2).offset(7));
+        assert_eq!(place.scale(2).offset(7).merge_quotients(), x.scale(2).offset(7));
         // This quotient and this remainder do not belong together.
         let other = quotient.scale(13).add(&remainder);
-        assert_eq!(other.joined(), other);
+        assert_eq!(other.merge_quotients(), other);
     }
 
     #[test]
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn substitution_means_what_it_says_and_leaves_the_rest_alone() {
+    fn substitution_preserves_the_value() {
         let j = IndexExpr::var(VarId(1));
         // n*i + 3*(i + j)/4 - min(i, n*j) + 2*j + 1, with i = 2*j + 1.
         let expr = n().mul(&i()).add(&i().add(&j).floor_div(&c(4)).scale(3));

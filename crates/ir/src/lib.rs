@@ -22,10 +22,8 @@
 //! [`nest`] for loops, [`walk`] for passes over loops.
 
 pub mod arithmetic;
-mod at_sizes;
 pub mod builder;
 pub mod check;
-pub mod draft;
 pub mod dtype;
 pub mod expr;
 pub mod index;
@@ -34,7 +32,9 @@ pub mod nest;
 pub mod print;
 pub mod program;
 pub mod prove;
+mod substitute_sizes;
 pub mod tensor;
+pub mod unchecked;
 pub mod verify;
 pub mod verify_nest;
 pub mod walk;
@@ -49,5 +49,5 @@ pub use program::{
     SymbolKind, TensorDecl, TensorId, Update, Var, VarId, VarKind,
 };
 pub use tensor::Tensor;
-pub use verify::{verify, well_formed};
+pub use verify::{verify, verify_form};
 pub use verify_nest::{VerifiedNest, verify_nest};

@@ -245,7 +245,7 @@ pub struct Store {
     /// Whether the store is deferred: the thread continues before the element is written. The
     /// element is available after a [`Sync::Wait`] for the store's group. Only copies from memory
     /// to shared memory may be deferred.
-    pub later: bool,
+    pub is_asynchronous: bool,
     /// The instances of the program's statements that the store computes, if the producer of the
     /// nest recorded them. Proofs start from the claim but verify all of it; nothing else reads it.
     pub claim: Option<Box<Claim>>,
@@ -267,7 +267,7 @@ pub struct Claim {
     pub computation: usize,
     /// Distinguishes repeated computations of the same element. The values of these loop
     /// expressions are equal for all stores that belong to one result, and differ between results.
-    pub run: Vec<IndexExpr>,
+    pub repetition: Vec<IndexExpr>,
 }
 
 /// The kind of value that a store with a [`Claim`] stores.
@@ -299,7 +299,7 @@ pub struct Combine {
 
 /// Nested thread loops whose only content is a [`Combine`], possibly under conditions.
 #[derive(Clone, Debug)]
-pub struct Combining<'a> {
+pub struct CombineNest<'a> {
     /// The loops, outermost first; the last one is the loop over the lanes.
     pub loops: Vec<&'a For>,
     /// The conditions of the [`Combine`], in the order of their evaluation. A thread takes part if
@@ -322,7 +322,7 @@ pub struct Prefetch {
 impl For {
     /// Returns true when the iterations are spread over the blocks of a GPU, or over the threads of
     /// a block.
-    pub fn is_spread(&self) -> bool {
+    pub fn is_block_or_thread_loop(&self) -> bool {
         matches!(self.kind, LoopKind::Block(_) | LoopKind::Thread(_))
     }
 
@@ -336,7 +336,7 @@ impl For {
 
     /// The [`Combine`] of this thread loop with its loops and conditions, if the loop contains
     /// nothing else.
-    pub fn combining(&self) -> Option<Combining<'_>> {
+    pub fn combine_nest(&self) -> Option<CombineNest<'_>> {
         let (mut loops, mut conditions) = (vec![self], Vec::new());
         let mut body = self.body.as_slice();
         loop {
@@ -352,9 +352,13 @@ impl For {
                 [Stmt::Combine(combine)] => {
                     let over_threads = loops.iter().all(|own| matches!(own.kind, LoopKind::Thread(_)));
                     let lanes = loops.last().filter(|lanes| lanes.var == combine.lane);
-                    let alone =
+                    let is_only_statement =
                         lanes.is_some_and(|lanes| matches!(lanes.body.as_slice(), [Stmt::Combine(_)]));
-                    return (over_threads && alone).then_some(Combining { loops, conditions, combine });
+                    return (over_threads && is_only_statement).then_some(CombineNest {
+                        loops,
+                        conditions,
+                        combine,
+                    });
                 }
                 _ => return None,
             }

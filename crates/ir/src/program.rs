@@ -257,7 +257,7 @@ impl ReduceOp {
     }
 
     /// The noun for the result of the reduction.
-    pub fn total(self) -> &'static str {
+    pub fn result_noun(self) -> &'static str {
         match self {
             ReduceOp::Add => "sum",
             ReduceOp::Mul => "product",

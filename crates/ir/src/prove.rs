@@ -13,7 +13,7 @@
 use std::cell::Cell;
 
 use crate::index::{Atom, IndexExpr};
-use crate::interval::{Knowledge, lower_bound, plainly_nonnegative, upper_bound};
+use crate::interval::{Knowledge, is_nonnegative_by_least_values, lower_bound, upper_bound};
 use crate::program::VarId;
 
 /// The maximal number of replacements that one proof may try.
@@ -23,12 +23,12 @@ const MOST_FACTS: usize = 3;
 
 /// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is
 /// non-negative.
-pub fn nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
-    nonnegative_within(BUDGET, goal, facts, known)
+pub fn can_prove_nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
+    can_prove_nonnegative_within(BUDGET, goal, facts, known)
 }
 
 /// Like `nonnegative`, with a given budget of replacements.
-pub fn nonnegative_within(
+pub fn can_prove_nonnegative_within(
     budget: usize,
     goal: &IndexExpr,
     facts: &[IndexExpr],
@@ -37,14 +37,14 @@ pub fn nonnegative_within(
     let search = Search { facts, known, budget: Cell::new(budget) };
     // Most proofs need at most one fact, and each further fact multiplies the search space, so
     // small numbers of facts come first.
-    (0..=MOST_FACTS.min(facts.len())).any(|more| search.shown(goal, more))
+    (0..=MOST_FACTS.min(facts.len())).any(|more| search.prove(goal, more))
 }
 
 /// The larger of two expressions, without a `max` where one is provably the larger.
 pub fn larger(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
-    if nonnegative(&left.sub(right), &[], known) {
+    if can_prove_nonnegative(&left.sub(right), &[], known) {
         left.clone()
-    } else if nonnegative(&right.sub(left), &[], known) {
+    } else if can_prove_nonnegative(&right.sub(left), &[], known) {
         right.clone()
     } else {
         left.maximum(right)
@@ -53,9 +53,9 @@ pub fn larger(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> Ind
 
 /// The smaller of two expressions, without a `min` where one is provably the smaller.
 pub fn smaller(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
-    if nonnegative(&left.sub(right), &[], known) {
+    if can_prove_nonnegative(&left.sub(right), &[], known) {
         right.clone()
-    } else if nonnegative(&right.sub(left), &[], known) {
+    } else if can_prove_nonnegative(&right.sub(left), &[], known) {
         left.clone()
     } else {
         left.minimum(right)
@@ -77,14 +77,14 @@ enum Sign {
 
 impl Search<'_> {
     /// The whole search for one goal: by elimination, else after subtracting up to `more` facts.
-    fn shown(&self, goal: &IndexExpr, more: usize) -> bool {
-        self.eliminate(goal, more) || self.with_a_fact(goal, more)
+    fn prove(&self, goal: &IndexExpr, more: usize) -> bool {
+        self.eliminate(goal, more) || self.prove_with_fact(goal, more)
     }
 
-    fn with_a_fact(&self, goal: &IndexExpr, more: usize) -> bool {
+    fn prove_with_fact(&self, goal: &IndexExpr, more: usize) -> bool {
         more > 0
             && self.facts.iter().any(|fact| {
-                shares_an_atom(goal, fact) && self.spend() && self.shown(&goal.sub(fact), more - 1)
+                shares_an_atom(goal, fact) && self.spend() && self.prove(&goal.sub(fact), more - 1)
             })
     }
 
@@ -103,7 +103,7 @@ impl Search<'_> {
             return false;
         }
         let Some(atom) = self.next_atom(goal) else {
-            return plainly_nonnegative(goal, self.known);
+            return is_nonnegative_by_least_values(goal, self.known);
         };
         let Some((coefficient, rest)) = goal.split_on(&atom) else {
             // The atom is squared, for example, so only the bounds of the whole goal remain.
@@ -126,22 +126,22 @@ impl Search<'_> {
                 if matches!(atom, Atom::Min(_)) == (sign == Sign::Negative) {
                     // max(e, -e) is never negative, although each operand can be.
                     let opposite = pair.0.add(&pair.1).as_constant() == Some(0);
-                    self.shown(&left, more)
-                        || self.shown(&right, more)
-                        || (opposite && self.shown(&rest, more))
+                    self.prove(&left, more)
+                        || self.prove(&right, more)
+                        || (opposite && self.prove(&rest, more))
                 } else {
-                    self.shown(&left, more) && self.shown(&right, more)
+                    self.prove(&left, more) && self.prove(&right, more)
                 }
             }
             Atom::FloorDiv(pair) => {
-                self.positive(&pair.1)
+                self.is_positive(&pair.1)
                     && quotient_bounds(&coefficient, &rest, sign, &pair.0, &pair.1, self.known)
                         .iter()
-                        .any(|smaller| self.shown(smaller, more))
+                        .any(|smaller| self.prove(smaller, more))
             }
             Atom::Mod(pair) => {
                 let end = if sign == Sign::Positive { IndexExpr::constant(0) } else { pair.1.offset(-1) };
-                self.positive(&pair.1) && self.eliminate(&with(&end), more)
+                self.is_positive(&pair.1) && self.eliminate(&with(&end), more)
             }
             Atom::Data(data) => data.bounds().is_some_and(|(from, to)| {
                 let end = if sign == Sign::Positive { from } else { to.offset(-1) };
@@ -170,28 +170,28 @@ impl Search<'_> {
     }
 
     fn sign(&self, coefficient: &IndexExpr) -> Option<Sign> {
-        if self.never_negative(coefficient) {
+        if self.is_never_negative(coefficient) {
             Some(Sign::Positive)
-        } else if self.never_negative(&coefficient.scale(-1)) {
+        } else if self.is_never_negative(&coefficient.scale(-1)) {
             Some(Sign::Negative)
         } else {
             None
         }
     }
 
-    fn never_negative(&self, expr: &IndexExpr) -> bool {
+    fn is_never_negative(&self, expr: &IndexExpr) -> bool {
         match expr.as_constant() {
             Some(value) => value >= 0,
             None => {
-                plainly_nonnegative(expr, self.known)
+                is_nonnegative_by_least_values(expr, self.known)
                     || (self.next_atom(expr).is_some_and(|atom| matches!(atom, Atom::Var(_)))
                         && self.eliminate(expr, 0))
             }
         }
     }
 
-    fn positive(&self, expr: &IndexExpr) -> bool {
-        plainly_nonnegative(&expr.offset(-1), self.known)
+    fn is_positive(&self, expr: &IndexExpr) -> bool {
+        is_nonnegative_by_least_values(&expr.offset(-1), self.known)
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
         IndexExpr::constant(value)
     }
     fn shown(goal: IndexExpr) -> bool {
-        nonnegative(&goal, &[], &Boxed)
+        can_prove_nonnegative(&goal, &[], &Boxed)
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     fn a_fact_is_used() {
         let shifted = v(0).sub(&v(1));
         assert!(!shown(shifted.clone()));
-        assert!(nonnegative(&shifted, std::slice::from_ref(&shifted), &Boxed));
-        assert!(nonnegative(&shifted.floor_div(&s(2)), std::slice::from_ref(&shifted), &Boxed));
+        assert!(can_prove_nonnegative(&shifted, std::slice::from_ref(&shifted), &Boxed));
+        assert!(can_prove_nonnegative(&shifted.floor_div(&s(2)), std::slice::from_ref(&shifted), &Boxed));
     }
 }

@@ -117,16 +117,16 @@ impl Tensor {
             DType::Bool => Number::Int((raw[0] != 0) as i128),
             DType::Int8 => Number::Int(raw[0] as i8 as i128),
             DType::UInt8 => Number::Int(raw[0] as i128),
-            DType::Int16 => Number::Int(i16::from_le_bytes(fixed(raw)) as i128),
-            DType::UInt16 => Number::Int(u16::from_le_bytes(fixed(raw)) as i128),
-            DType::Int32 => Number::Int(i32::from_le_bytes(fixed(raw)) as i128),
-            DType::UInt32 => Number::Int(u32::from_le_bytes(fixed(raw)) as i128),
-            DType::Int64 => Number::Int(i64::from_le_bytes(fixed(raw)) as i128),
-            DType::UInt64 => Number::Int(u64::from_le_bytes(fixed(raw)) as i128),
-            DType::Float16 => Number::Float(half::f16::from_le_bytes(fixed(raw)).to_f64()),
-            DType::BFloat16 => Number::Float(half::bf16::from_le_bytes(fixed(raw)).to_f64()),
-            DType::Float32 => Number::Float(f32::from_le_bytes(fixed(raw)) as f64),
-            DType::Float64 => Number::Float(f64::from_le_bytes(fixed(raw))),
+            DType::Int16 => Number::Int(i16::from_le_bytes(element_bytes(raw)) as i128),
+            DType::UInt16 => Number::Int(u16::from_le_bytes(element_bytes(raw)) as i128),
+            DType::Int32 => Number::Int(i32::from_le_bytes(element_bytes(raw)) as i128),
+            DType::UInt32 => Number::Int(u32::from_le_bytes(element_bytes(raw)) as i128),
+            DType::Int64 => Number::Int(i64::from_le_bytes(element_bytes(raw)) as i128),
+            DType::UInt64 => Number::Int(u64::from_le_bytes(element_bytes(raw)) as i128),
+            DType::Float16 => Number::Float(half::f16::from_le_bytes(element_bytes(raw)).to_f64()),
+            DType::BFloat16 => Number::Float(half::bf16::from_le_bytes(element_bytes(raw)).to_f64()),
+            DType::Float32 => Number::Float(f32::from_le_bytes(element_bytes(raw)) as f64),
+            DType::Float64 => Number::Float(f64::from_le_bytes(element_bytes(raw))),
         }
     }
 
@@ -149,7 +149,7 @@ impl Tensor {
     }
 }
 
-fn fixed<const N: usize>(raw: &[u8]) -> [u8; N] {
+fn element_bytes<const N: usize>(raw: &[u8]) -> [u8; N] {
     raw.try_into().expect("an element has the width of its type")
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_keeps_what_is_stored() {
+    fn every_type_round_trips() {
         for dtype in DType::ALL {
             let mut tensor = Tensor::zeros(dtype, &[3]).unwrap();
             let value = if dtype.is_float() { Number::Float(-1.5) } else { Number::Int(1) };

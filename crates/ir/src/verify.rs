@@ -24,8 +24,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
-use crate::check::{Supply, check, describe};
-use crate::draft::{Draft, assemble};
+use crate::check::{Definedness, check, describe};
 use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::index::{Atom, Data, IndexExpr};
@@ -33,6 +32,7 @@ use crate::print::{self, Names};
 use crate::program::{
     Node, Program, Range, Role, Scalar, ScalarId, Statement, SymbolId, SymbolKind, TensorId, VarId,
 };
+use crate::unchecked::{UncheckedProgram, assemble};
 
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,56 +46,58 @@ pub struct InvalidProgram {
 
 /// Checks every invariant of a program, which takes as long as it took to check the program first.
 pub fn verify(program: &Program) -> Result<(), InvalidProgram> {
-    well_formed(program)?;
-    meaning(program).map_err(|what| InvalidProgram { program: program.name.clone(), what })
+    verify_form(program)?;
+    check_meaning(program).map_err(|what| InvalidProgram { program: program.name.clone(), what })
 }
 
 /// Checks the form of a program, and of its general program. This is cheap, and suffices for a
 /// program that was checked when it was made.
-pub fn well_formed(program: &Program) -> Result<(), InvalidProgram> {
+pub fn verify_form(program: &Program) -> Result<(), InvalidProgram> {
     let check = Check { program };
     check.run().map_err(|what| InvalidProgram { program: program.name.clone(), what })?;
-    program.general.as_deref().map_or(Ok(()), well_formed)
+    program.general.as_deref().map_or(Ok(()), verify_form)
 }
 
 /// Checks the program's draft, and that the program is what follows from the draft.
-fn meaning(program: &Program) -> Verdict {
-    let draft = Draft::of(program);
+fn check_meaning(program: &Program) -> Verdict {
+    let draft = UncheckedProgram::from_program(program);
     let report = check(&draft);
     if let Some(error) = report.findings.iter().find(|finding| finding.is_error()) {
         return Err(describe(error, &draft));
     }
-    let wanted = assemble(draft, &report.supplies).ok_or("a draft with a gap")?;
+    let wanted = assemble(draft, &report.definedness).ok_or("the draft of the program is incomplete")?;
     for (own, wanted) in program.tensors.iter().zip(&wanted.tensors) {
-        hold(own.role == wanted.role, || {
-            format!("`{}` has the role {:?}, and needs the role {:?}", own.name, own.role, wanted.role)
+        ensure(own.role == wanted.role, || {
+            let (name, found, needed) = (&own.name, own.role, wanted.role);
+            format!("tensor `{name}` has the role {found:?}, but its uses require {needed:?}")
         })?;
     }
     for (own, wanted) in program.vars.iter().zip(&wanted.vars) {
-        hold(own.kind == wanted.kind, || {
-            format!("`{}` is of the kind {:?}, and must be {:?}", own.name, own.kind, wanted.kind)
+        ensure(own.kind == wanted.kind, || {
+            let (name, found, needed) = (&own.name, own.kind, wanted.kind);
+            format!("variable `{name}` has the kind {found:?}, but its uses require {needed:?}")
         })?;
     }
-    hold(program.vars == wanted.vars && program.stages == wanted.stages, || {
-        "stages, fillers or variables that do not follow from its statements".to_owned()
+    ensure(program.vars == wanted.vars && program.stages == wanted.stages, || {
+        "the stages, fillers or variables differ from those that the statements require".to_owned()
     })?;
-    program.general.as_deref().map_or(Ok(()), |general| is_general(general, program, &report.supplies))
+    program.general.as_deref().map_or(Ok(()), |general| check_general(general, program, &report.definedness))
 }
 
 /// Checks that the general program, at the sizes of the program, is the program.
-fn is_general(general: &Program, program: &Program, supplies: &[Supply]) -> Verdict {
-    let mut draft = Draft::of(general);
+fn check_general(general: &Program, program: &Program, definedness: &[Definedness]) -> Verdict {
+    let mut draft = UncheckedProgram::from_program(general);
     let has_symbols = draft.symbols.len() == program.symbols.len();
     draft.symbols.clone_from(&program.symbols);
     let at_sizes = || {
         draft.specialize();
-        assemble(draft, supplies)
+        assemble(draft, definedness)
     };
     let is_same = |own: Program| {
         own.tensors == program.tensors && own.vars == program.vars && has_statements_of(&own, program)
     };
-    hold(has_symbols && at_sizes().is_some_and(is_same), || {
-        "a general program that is another program at these sizes".to_owned()
+    ensure(has_symbols && at_sizes().is_some_and(is_same), || {
+        "the general program, at the sizes of the program, is a different program".to_owned()
     })
 }
 
@@ -120,8 +122,8 @@ struct Check<'a> {
 pub(crate) type Verdict = Result<(), String>;
 
 /// Returns an error with the message of `what` unless the condition holds.
-pub(crate) fn hold(condition: bool, what: impl FnOnce() -> String) -> Verdict {
-    if condition { Ok(()) } else { Err(what()) }
+pub(crate) fn ensure(condition: bool, message: impl FnOnce() -> String) -> Verdict {
+    if condition { Ok(()) } else { Err(message()) }
 }
 
 impl Check<'_> {
@@ -130,15 +132,15 @@ impl Check<'_> {
         self.ownership()?;
         for tensor in &self.program.tensors {
             for extent in &tensor.shape {
-                self.at(&[]).index(extent)?;
-                hold(!extent.has_data(), || format!("the shape of {} depends on data", tensor.name))?;
+                self.scope_with(&[]).index(extent)?;
+                ensure(!extent.has_data(), || format!("the shape of {} depends on data", tensor.name))?;
             }
         }
         for var in &self.program.vars {
             let Range { from, to } = &var.range;
             for end in [from, to] {
-                self.at(&[]).index(end)?;
-                hold(!end.has_data(), || format!("the range of {} depends on data", var.name))?;
+                self.scope_with(&[]).index(end)?;
+                ensure(!end.has_data(), || format!("the range of {} depends on data", var.name))?;
             }
         }
         for (statement, loops) in self.program.statements() {
@@ -150,12 +152,15 @@ impl Check<'_> {
     fn symbols(&self) -> Verdict {
         for symbol in &self.program.symbols {
             let fits = symbol.value.zip(symbol.least).is_none_or(|(value, least)| value >= least);
-            hold(fits, || format!("the value of {} is below its least value", symbol.name))?;
+            ensure(fits, || format!("the value of {} is below its least value", symbol.name))?;
             let exists = match symbol.kind {
                 SymbolKind::Size => symbol.least.is_some_and(|least| least >= 1),
                 SymbolKind::Scalar(scalar) => scalar.index() < self.program.scalars.len(),
             };
-            hold(exists, || format!("a size that may be 0, or no scalar, behind {}", symbol.name))?;
+            ensure(exists, || {
+                let name = &symbol.name;
+                format!("{name} is a size whose least value is below 1, or its scalar does not exist")
+            })?;
         }
         Ok(())
     }
@@ -163,10 +168,10 @@ impl Check<'_> {
     /// Checks that every variable of a statement or loop exists, and belongs to it alone.
     fn ownership(&self) -> Verdict {
         let mut owned = HashSet::new();
-        self.program.stages.iter().try_for_each(|stage| self.owns(&stage.body, &mut owned))
+        self.program.stages.iter().try_for_each(|stage| self.check_owners(&stage.body, &mut owned))
     }
 
-    fn owns(&self, nodes: &[Node], owned: &mut HashSet<VarId>) -> Verdict {
+    fn check_owners(&self, nodes: &[Node], owned: &mut HashSet<VarId>) -> Verdict {
         for node in nodes {
             let vars = match node {
                 Node::Statement(statement) => statement.vars.as_slice(),
@@ -174,47 +179,50 @@ impl Check<'_> {
             };
             for var in vars {
                 let exists = var.index() < self.program.vars.len();
-                hold(exists && owned.insert(*var), || {
+                ensure(exists && owned.insert(*var), || {
                     format!("variable {} does not exist, or belongs to two statements or loops", var.0)
                 })?;
             }
             if let Node::For(inner) = node {
-                self.owns(&inner.body, owned)?;
+                self.check_owners(&inner.body, owned)?;
             }
         }
         Ok(())
     }
 
     /// The view of the program from a statement with these variables in scope.
-    fn at<'b>(&'b self, vars: &'b [VarId]) -> InProgram<'b> {
-        InProgram { program: self.program, vars }
+    fn scope_with<'b>(&'b self, vars: &'b [VarId]) -> ProgramScope<'b> {
+        ProgramScope { program: self.program, vars }
     }
 
     fn statement(&self, statement: &Statement, loops: &[VarId]) -> Verdict {
         let vars: Vec<VarId> = loops.iter().chain(&statement.vars).copied().collect();
-        hold(statement.target.index() < self.program.tensors.len(), || {
-            "a target that does not exist".to_owned()
+        ensure(statement.target.index() < self.program.tensors.len(), || {
+            "the target of a statement does not exist".to_owned()
         })?;
         let target = self.program.tensor(statement.target);
         let text = || print::statement(statement, self.program);
-        hold(!matches!(target.role, Role::Input { .. }), || format!("an input is written in {}", text()))?;
-        hold(statement.indices.len() == target.shape.len(), || format!("rank of the target in {}", text()))?;
-        for index in &statement.indices {
-            self.at(&vars).index(index)?;
-        }
-        hold(statement.value.dtype == target.dtype.compute_type(), || {
-            format!("a {} value for a {} tensor in {}", statement.value.dtype, target.dtype, text())
+        ensure(!matches!(target.role, Role::Input { .. }), || format!("an input is written in {}", text()))?;
+        ensure(statement.indices.len() == target.shape.len(), || {
+            format!("the number of subscripts of the target is not its rank, in {}", text())
         })?;
-        self.at(&vars).expr(&statement.value)
+        for index in &statement.indices {
+            self.scope_with(&vars).index(index)?;
+        }
+        ensure(statement.value.dtype == target.dtype.compute_type(), || {
+            let (value, stored) = (statement.value.dtype, target.dtype);
+            format!("a value of type {value} for a tensor of type {stored}, in {}", text())
+        })?;
+        self.scope_with(&vars).expr(&statement.value)
     }
 }
 
-struct InProgram<'a> {
+struct ProgramScope<'a> {
     program: &'a Program,
     vars: &'a [VarId],
 }
 
-impl Tables for InProgram<'_> {
+impl Tables for ProgramScope<'_> {
     fn names(&self) -> &dyn Names {
         self.program
     }
@@ -246,21 +254,21 @@ pub(crate) trait Tables {
     /// The type and the rank of a tensor, if it exists.
     fn tensor(&self, id: TensorId) -> Option<(DType, usize)>;
     /// Checks the rules for an access to an existing tensor beyond its type and rank.
-    fn accessible(&self, _: &Access) -> Verdict {
+    fn check_access_rules(&self, _: &Access) -> Verdict {
         Ok(())
     }
 
     /// Checks a subscript, bound or extent.
     fn index(&self, expr: &IndexExpr) -> Verdict {
         let mut verdict = Ok(());
-        expr.visit(&mut |atom| {
+        expr.visit_atoms(&mut |atom| {
             let found = match atom {
                 Atom::Var(var) if !self.in_scope(*var) => Err(format!("variable {} out of scope", var.0)),
                 Atom::Symbol(symbol) if !self.has_symbol(*symbol) => {
                     Err(format!("symbol {} does not exist", symbol.0))
                 }
-                Atom::Extent(..) => Err("an extent that was never inferred".to_owned()),
-                Atom::Overflow => Err("a number that is too large".to_owned()),
+                Atom::Extent(..) => Err("an extent was never inferred".to_owned()),
+                Atom::Overflow => Err("a number overflows 64 bits".to_owned()),
                 _ => Ok(()),
             };
             if verdict.is_ok() {
@@ -271,7 +279,7 @@ pub(crate) trait Tables {
         let mut data = Vec::new();
         outermost_data(expr, &mut data);
         for Data { value, declared } in data {
-            hold(!value.dtype.is_float(), || "an index that is a float".to_owned())?;
+            ensure(!value.dtype.is_float(), || "an index has a float type".to_owned())?;
             self.expr(value)?;
             if let Some((from, to)) = declared {
                 self.index(from)?;
@@ -283,25 +291,30 @@ pub(crate) trait Tables {
 
     /// Checks an access that is read as a value of `dtype`.
     fn load(&self, access: &Access, dtype: DType) -> Verdict {
-        let (declared, _) = self.tensor(access.tensor).ok_or("a tensor that does not exist")?;
+        let (declared, _) = self.tensor(access.tensor).ok_or("the tensor of an access does not exist")?;
         let name = || self.names().tensor(access.tensor).to_owned();
-        hold(declared == dtype, || format!("type of an access to {}", name()))?;
+        ensure(declared == dtype, || {
+            format!("an access to {} has the type {dtype}, but the tensor has {declared}", name())
+        })?;
         self.access(access)
     }
 
     /// Checks an access, read or written.
     fn access(&self, access: &Access) -> Verdict {
-        let (_, rank) = self.tensor(access.tensor).ok_or("a tensor that does not exist")?;
+        let (_, rank) = self.tensor(access.tensor).ok_or("the tensor of an access does not exist")?;
         let name = || self.names().tensor(access.tensor).to_owned();
-        hold(access.indices.len() == rank, || format!("rank of an access to {}", name()))?;
+        let count = access.indices.len();
+        ensure(count == rank, || {
+            format!("the number of subscripts of {} is {count}, but its rank is {rank}", name())
+        })?;
         access.indices.iter().try_for_each(|index| self.index(index))?;
-        self.accessible(access)
+        self.check_access_rules(access)
     }
 
     /// Checks a value.
     fn expr(&self, expr: &Expr) -> Verdict {
-        let of = |operand: &Expr, dtype: DType| {
-            hold(operand.dtype == dtype, || {
+        let expect_type = |operand: &Expr, dtype: DType| {
+            ensure(operand.dtype == dtype, || {
                 format!("{} where {dtype} is needed: {}", operand.dtype, print::expr(operand, self.names()))
             })
         };
@@ -309,40 +322,54 @@ pub(crate) trait Tables {
             ExprKind::Literal(_) | ExprKind::Cast(_) => {}
             ExprKind::Index(index) => self.index(index)?,
             ExprKind::Scalar(id) => {
-                let scalar = self.scalar(*id).ok_or("a scalar that does not exist")?;
-                hold(scalar.dtype == expr.dtype, || format!("type of scalar {}", scalar.name))?;
+                let scalar = self.scalar(*id).ok_or("a scalar does not exist")?;
+                ensure(scalar.dtype == expr.dtype, || {
+                    let Scalar { name, dtype } = scalar;
+                    format!("a use of scalar {name} has the type {}, but the scalar has {dtype}", expr.dtype)
+                })?;
             }
             ExprKind::Load(access) => self.load(access, expr.dtype)?,
             ExprKind::Unary(op, operand) => {
-                hold(*op != UnaryOp::Not || expr.dtype == DType::Bool, || "type of a negation".to_owned())?;
-                of(operand, expr.dtype)?;
+                ensure(*op != UnaryOp::Not || expr.dtype == DType::Bool, || {
+                    format!("the result of `!` has the type {}, not bool", expr.dtype)
+                })?;
+                expect_type(operand, expr.dtype)?;
             }
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.as_ref();
                 let is_truth = op.is_comparison() || op.is_logical();
-                hold(!is_truth || expr.dtype == DType::Bool, || format!("type of {}", op.symbol()))?;
+                ensure(!is_truth || expr.dtype == DType::Bool, || {
+                    format!("the result of `{}` has the type {}, not bool", op.symbol(), expr.dtype)
+                })?;
                 let wanted = match op {
                     BinaryOp::And | BinaryOp::Or => DType::Bool,
                     op if op.is_comparison() => left.dtype,
                     _ => expr.dtype,
                 };
-                of(left, wanted)?;
-                of(right, wanted)?;
+                expect_type(left, wanted)?;
+                expect_type(right, wanted)?;
             }
             ExprKind::Select(operands) => {
-                of(&operands[0], DType::Bool)?;
-                of(&operands[1], expr.dtype)?;
-                of(&operands[2], expr.dtype)?;
+                expect_type(&operands[0], DType::Bool)?;
+                expect_type(&operands[1], expr.dtype)?;
+                expect_type(&operands[2], expr.dtype)?;
             }
             ExprKind::Call(builtin, arguments) => {
-                hold(arguments.len() == builtin.arity(), || format!("arguments of {}", builtin.name()))?;
+                ensure(arguments.len() == builtin.arity(), || {
+                    let (name, arity, found) = (builtin.name(), builtin.arity(), arguments.len());
+                    format!("`{name}` takes {arity} arguments, but has {found}")
+                })?;
                 let is_truth = builtin.is_predicate();
-                hold(!is_truth || expr.dtype == DType::Bool, || format!("type of {}", builtin.name()))?;
+                ensure(!is_truth || expr.dtype == DType::Bool, || {
+                    format!("the result of `{}` has the type {}, not bool", builtin.name(), expr.dtype)
+                })?;
                 for argument in arguments {
                     if builtin.is_predicate() {
-                        hold(argument.dtype.is_float(), || format!("argument of {}", builtin.name()))?;
+                        ensure(argument.dtype.is_float(), || {
+                            format!("the argument of `{}` is not a float", builtin.name())
+                        })?;
                     } else {
-                        of(argument, expr.dtype)?;
+                        expect_type(argument, expr.dtype)?;
                     }
                 }
             }

@@ -51,7 +51,7 @@ impl Stmt {
 
     /// The expressions that decide whether and how often the statements inside run: the extent of a
     /// loop, the conditions of a choice.
-    pub fn bounds(&self) -> &[IndexExpr] {
+    pub fn control_exprs(&self) -> &[IndexExpr] {
         match self {
             Stmt::For(own) => std::slice::from_ref(&own.extent),
             Stmt::If(own) => &own.conditions,
@@ -61,7 +61,7 @@ impl Stmt {
 
     /// The expressions that decide whether and how often the statements inside run, for
     /// modification.
-    pub fn bounds_mut(&mut self) -> &mut [IndexExpr] {
+    pub fn control_exprs_mut(&mut self) -> &mut [IndexExpr] {
         match self {
             Stmt::For(own) => std::slice::from_mut(&mut own.extent),
             Stmt::If(own) => &mut own.conditions,
@@ -106,7 +106,7 @@ impl Stmt {
     /// Returns true when some index expression of the statement itself satisfies the predicate:
     /// bounds, subscripts and index values. Claims do not count.
     pub fn any_own_index(&self, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
-        self.bounds().iter().any(&mut *test)
+        self.control_exprs().iter().any(&mut *test)
             || self.element().is_some_and(|element| element.indices.iter().any(&mut *test))
             || self.store().is_some_and(|store| store.value.any_index(test))
     }
@@ -114,7 +114,7 @@ impl Stmt {
     /// Replaces every index expression of the statement itself: bounds, subscripts, index values
     /// and the expressions of claims.
     pub fn map_own_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
-        self.bounds_mut().iter_mut().for_each(|index| *index = map(index));
+        self.control_exprs_mut().iter_mut().for_each(|index| *index = map(index));
         if let Some(element) = self.element_mut() {
             element.indices.iter_mut().for_each(|index| *index = map(index));
         }
@@ -128,8 +128,8 @@ impl Stmt {
 
     /// Calls `each` on every element that the statement itself reads, also those that its bounds
     /// and subscripts depend on. The old content of a reduction's target does not count.
-    pub fn own_reads<'n>(&'n self, each: &mut dyn FnMut(&'n Access)) {
-        self.bounds().iter().for_each(|index| index.visit_reads(each));
+    pub fn visit_own_reads<'n>(&'n self, each: &mut dyn FnMut(&'n Access)) {
+        self.control_exprs().iter().for_each(|index| index.visit_reads(each));
         if let Some(store) = self.store() {
             store.value.visit_reads(each);
         }
@@ -138,15 +138,15 @@ impl Stmt {
     }
 
     /// Calls `each` on every access of the statement itself: reads, writes and prefetches.
-    pub fn own_accesses<'n>(&'n self, each: &mut dyn FnMut(&'n Access)) {
-        self.own_reads(each);
+    pub fn visit_own_accesses<'n>(&'n self, each: &mut dyn FnMut(&'n Access)) {
+        self.visit_own_reads(each);
         self.element().into_iter().for_each(each);
     }
 
     /// Changes every access of the statement itself: reads, writes and prefetches. Accesses inside
     /// subscripts come first.
     pub fn edit_own_accesses(&mut self, edit: &mut dyn FnMut(&mut Access)) {
-        self.bounds_mut().iter_mut().for_each(|index| index.edit_reads(edit));
+        self.control_exprs_mut().iter_mut().for_each(|index| index.edit_reads(edit));
         if let Some(store) = self.store_mut() {
             store.value.edit_reads(edit);
         }
@@ -157,7 +157,7 @@ impl Stmt {
     }
 
     /// Returns true when this statement, or a statement inside at any depth, combines threads.
-    pub fn combines(&self) -> bool {
+    pub fn has_combine(&self) -> bool {
         any(std::slice::from_ref(self), &mut |stmt| matches!(stmt, Stmt::Combine(_)))
     }
 }
@@ -166,7 +166,7 @@ impl Claim {
     /// The expressions of the claim, for modification: the known values of the statement's
     /// variables, then those that distinguish runs.
     pub fn indices_mut(&mut self) -> impl Iterator<Item = &mut IndexExpr> {
-        self.point.iter_mut().flatten().chain(&mut self.run)
+        self.point.iter_mut().flatten().chain(&mut self.repetition)
     }
 }
 
@@ -205,15 +205,18 @@ pub fn any_loop(stmts: &[Stmt], test: impl Fn(&For) -> bool) -> bool {
 /// The buffers that the statements load from, store to or prefetch.
 pub fn buffers(stmts: &[Stmt]) -> BTreeSet<TensorId> {
     let mut found = BTreeSet::new();
-    visit(stmts, &mut |stmt| stmt.own_accesses(&mut |access| _ = found.insert(access.tensor)));
+    visit(stmts, &mut |stmt| stmt.visit_own_accesses(&mut |access| _ = found.insert(access.tensor)));
     found
 }
 
 /// Checks all statements, outermost first, up to the first error.
-pub fn check<'n, E>(stmts: &'n [Stmt], test: &mut impl FnMut(&'n Stmt) -> Result<(), E>) -> Result<(), E> {
+pub fn try_visit<'n, E>(
+    stmts: &'n [Stmt],
+    test: &mut impl FnMut(&'n Stmt) -> Result<(), E>,
+) -> Result<(), E> {
     stmts.iter().try_for_each(|stmt| {
         test(stmt)?;
-        stmt.bodies().try_for_each(|body| check(body, test))
+        stmt.bodies().try_for_each(|body| try_visit(body, test))
     })
 }
 
@@ -250,7 +253,7 @@ mod tests {
         let indices = vec![IndexExpr::constant(at)];
         let target = Access { tensor: TensorId(0), indices, origin: Origin::default() };
         let value = Expr::literal(DType::Int32, Number::Int(0));
-        Stmt::Store(Store { target, value, reduce: None, later: false, claim: None })
+        Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
     }
 
     /// A loop around a choice between the stores 0 and 1, and an allocation around the store 2.
@@ -284,7 +287,7 @@ mod tests {
         assert!(any(&stmts, &mut |stmt| stmt.is_leaf() && second(stmt)));
         assert!(any_loop(&stmts, |own| own.var == VarId(0)));
         let mut seen = 0;
-        let stopped = check(&stmts, &mut |stmt| {
+        let stopped = try_visit(&stmts, &mut |stmt| {
             seen += 1;
             if second(stmt) { Err(()) } else { Ok(()) }
         });
@@ -307,6 +310,6 @@ mod tests {
         let mut stmts = nested();
         map_indices(&mut stmts, &mut |index| index.offset(10));
         assert_eq!(places(&stmts), [10, 11, 12]);
-        assert_eq!(stmts[0].bounds(), [IndexExpr::constant(14)]);
+        assert_eq!(stmts[0].control_exprs(), [IndexExpr::constant(14)]);
     }
 }

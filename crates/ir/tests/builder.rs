@@ -68,7 +68,7 @@ fn an_ordered_loop_defines_a_recurrence() {
     let n = p.size("N");
     let (x, y) = (p.input("x", FLOAT, n), p.output("y", FLOAT, n));
     p.assign(y.at(0), x.at(0));
-    p.ordered("t", 1, n, |p, t| p.assign(y.at(t), y.at(t - 1) + x.at(t)));
+    p.ordered_loop("t", 1, n, |p, t| p.assign(y.at(t), y.at(t - 1) + x.at(t)));
     let program = p.build().unwrap();
     assert_eq!(program.vars[0].kind, VarKind::Ordered);
     assert_eq!(verify(&program), Ok(()));
@@ -112,7 +112,7 @@ fn a_condition_keeps_an_access_in_bounds() {
     };
     assert!(guarded(1).is_ok());
     let mistakes = guarded(0).unwrap_err();
-    let [BuildError::Meaning { finding, .. }] = &mistakes[..] else { panic!("{mistakes:?}") };
+    let [BuildError::CheckFailed { finding, .. }] = &mistakes[..] else { panic!("{mistakes:?}") };
     assert!(matches!(**finding, Finding::OutOfBounds { index: -1, .. }));
 }
 
@@ -144,15 +144,15 @@ fn names_ranks_and_handles_must_fit() {
     let far = (0..9).map(|_| other.index("far", 0, 1)).last().unwrap();
     p.assign(y.at(far), 1);
     let t = p.index("t", 0, n);
-    p.ordered("u", 0, n, |_, _| {});
+    p.ordered_loop("u", 0, n, |_, _| {});
     let _ = t;
     assert_eq!(
         texts(p.build()),
         [
-            "`3x` is not a name: letters, digits and `_`, and no digit first",
+            "`3x` is not a valid name: use letters, digits and `_`, and no digit first",
             "two sizes, scalars, tensors or variables are called `N`",
-            "`y` has 1 dimensions, and 2 subscripts stand here",
-            "a size, tensor, scalar or variable of another builder",
+            "`y` has 1 dimensions, but 2 subscripts are given",
+            "a size, tensor, scalar or variable belongs to another builder",
         ]
     );
 }
@@ -163,7 +163,7 @@ fn a_loop_variable_ends_with_its_loop() {
     let n = p.size("N");
     let y = p.output("y", FLOAT, n);
     let mut kept = None;
-    p.ordered("t", 0, n, |p, t| {
+    p.ordered_loop("t", 0, n, |p, t| {
         p.assign(y.at(t), 1);
         kept = Some(t);
     });
@@ -188,7 +188,7 @@ fn an_output_is_not_read_first() {
 
 /// Each mistake, and the sentence about it.
 #[test]
-fn mistakes_of_meaning_are_named() {
+fn failed_checks_are_described() {
     let refused = |write: fn(&mut ProgramBuilder)| {
         let mut p = ProgramBuilder::new("f");
         write(&mut p);
@@ -200,7 +200,7 @@ fn mistakes_of_meaning_are_named() {
         let (i, j) = (p.index("i", 0, n), p.index("j", 0, m));
         p.assign(y.at(i), x.at((i, j)));
     });
-    assert_eq!(missing, ["the assignment to `y(i)` does not say how to combine the values of `j`"]);
+    assert_eq!(missing, ["the assignment to `y(i)` needs a reduction: its subscripts do not contain `j`"]);
     let twice = refused(|p| {
         let y = p.output("y", FLOAT, 3);
         let (i, j) = (p.index("i", 0, 2), p.index("j", 0, 2));

@@ -15,7 +15,7 @@ fn program() -> Program {
     let (t, y) = (p.temporary("t", DType::Float32, n), p.output("y", DType::Float32, n));
     let (i, j) = (p.index("i", 0, n), p.index("j", 0, m));
     p.reduce(ReduceOp::Add, t.at(i), x.at((i, j)));
-    p.ordered("s", 0, n, |p, s| p.assign(y.at(s), t.at(n - 1 - s)));
+    p.ordered_loop("s", 0, n, |p, s| p.assign(y.at(s), t.at(n - 1 - s)));
     p.build().unwrap()
 }
 
@@ -40,14 +40,20 @@ fn refused(change: impl FnOnce(&mut Program)) -> String {
 #[test]
 fn the_form_of_a_program_is_checked() {
     let says = |what: String, part: &str| assert!(what.contains(part), "{what}");
-    says(refused(|p| statement(p, 0).target = TensorId(9)), "a target that does not exist");
+    says(refused(|p| statement(p, 0).target = TensorId(9)), "the target of a statement does not exist");
     says(refused(|p| p.tensors[1].role = Role::Input { constant: false }), "an input is written");
     says(refused(|p| statement(p, 0).vars[1] = VarId(2)), "belongs to two statements or loops");
     says(refused(|p| statement(p, 0).vars[1] = VarId(77)), "does not exist");
     says(refused(|p| p.symbols[0].value = Some(0)), "below its least value");
-    says(refused(|p| p.symbols[0].least = None), "a size that may be 0");
-    says(refused(|p| statement(p, 1).indices.push(IndexExpr::constant(0))), "rank of the target");
-    says(refused(|p| statement(p, 0).value.dtype = DType::Int32), "a int32 value for a float32 tensor");
+    says(refused(|p| p.symbols[0].least = None), "is a size whose least value is below 1");
+    says(
+        refused(|p| statement(p, 1).indices.push(IndexExpr::constant(0))),
+        "the number of subscripts of the target is not its rank",
+    );
+    says(
+        refused(|p| statement(p, 0).value.dtype = DType::Int32),
+        "a value of type int32 for a tensor of type float32",
+    );
 }
 
 #[test]
@@ -56,7 +62,7 @@ fn the_meaning_of_a_program_is_checked() {
     let bounds = refused(|p| shift(&mut statement(p, 1).indices[0]));
     assert!(bounds.starts_with("`y(s + 1)` leaves its tensor"), "{bounds}");
     let reduction = refused(|p| statement(p, 0).update = Update::Assign);
-    assert_eq!(reduction, "the assignment to `t(i)` does not say how to combine the values of `j`");
+    assert_eq!(reduction, "the assignment to `t(i)` needs a reduction: its subscripts do not contain `j`");
     let range = refused(|p| p.vars[0].range.from = IndexExpr::constant(1));
     assert!(range.contains("no earlier statement defines"), "{range}");
     let order = refused(|p| p.stages.swap(0, 1));
@@ -66,13 +72,13 @@ fn the_meaning_of_a_program_is_checked() {
 }
 
 #[test]
-fn what_follows_from_the_statements_is_checked() {
+fn derived_parts_of_a_program_are_checked() {
     let kind = refused(|p| p.vars[1].kind = VarKind::Spatial);
-    assert_eq!(kind, "`j` is of the kind Spatial, and must be Reduction");
+    assert_eq!(kind, "variable `j` has the kind Spatial, but its uses require Reduction");
     let stage = refused(|p| p.stages[0].tensors.clear());
-    assert_eq!(stage, "stages, fillers or variables that do not follow from its statements");
+    assert_eq!(stage, "the stages, fillers or variables differ from those that the statements require");
     let order = refused(|p| statement(p, 0).vars.reverse());
-    assert_eq!(order, "stages, fillers or variables that do not follow from its statements");
+    assert_eq!(order, "the stages, fillers or variables differ from those that the statements require");
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn the_general_program_is_checked() {
     let mut program = rotation().build_at([("N", 4)]).unwrap();
     program.general = Some(self::program().into());
     let refused = verify(&program).unwrap_err();
-    assert_eq!(refused.what, "a general program that is another program at these sizes");
+    assert_eq!(refused.what, "the general program, at the sizes of the program, is a different program");
 }
 
 /// A rotation by a reduction, whose target no proof covers for all sizes.
@@ -94,7 +100,7 @@ fn rotation() -> ProgramBuilder {
 }
 
 #[test]
-fn a_filler_stands_where_definedness_is_open() {
+fn a_filler_precedes_an_unproved_tensor() {
     let fillers = |program: &Program| program.statements().iter().filter(|(own, _)| own.is_filler).count();
     let mut program = rotation().build().unwrap();
     assert_eq!((fillers(&program), verify(&program)), (1, Ok(())));
@@ -103,5 +109,8 @@ fn a_filler_stands_where_definedness_is_open() {
     program.stages[0].body.remove(0);
     program.vars.pop();
     let refused = verify(&program).unwrap_err();
-    assert_eq!(refused.what, "stages, fillers or variables that do not follow from its statements");
+    assert_eq!(
+        refused.what,
+        "the stages, fillers or variables differ from those that the statements require"
+    );
 }

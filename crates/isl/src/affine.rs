@@ -38,7 +38,7 @@ pub(crate) struct Linear {
 impl Linear {
     /// Combines the coefficients and constants of two functions pairwise. Returns `None` when one
     /// result leaves the range of `i64`, or when `operation` has no result.
-    fn with(&self, other: &Linear, operation: fn(i64, i64) -> Option<i64>) -> Option<Linear> {
+    fn combine(&self, other: &Linear, operation: fn(i64, i64) -> Option<i64>) -> Option<Linear> {
         let both = self.coefficients.iter().zip(&other.coefficients);
         Some(Linear {
             coefficients: both.map(|(own, other)| operation(*own, *other)).collect::<Option<_>>()?,
@@ -46,21 +46,22 @@ impl Linear {
         })
     }
 
-    fn each(&self, operation: impl Fn(i64) -> Option<i64>) -> Option<Linear> {
+    fn map_numbers(&self, operation: impl Fn(i64) -> Option<i64>) -> Option<Linear> {
         let coefficients = self.coefficients.iter().map(|own| operation(*own)).collect::<Option<_>>()?;
         Some(Linear { coefficients, constant: operation(self.constant)? })
     }
 
-    fn is_multiple(&self, of: i64) -> bool {
-        of > 0 && self.coefficients.iter().all(|own| own % of == 0)
+    fn is_divisible_by(&self, divisor: i64) -> bool {
+        divisor > 0 && self.coefficients.iter().all(|own| own % divisor == 0)
     }
 }
 
 impl Affine {
-    /// The function whose value is the coordinate `at` of a vector with `dimensions` coordinates.
-    pub fn variable(context: &Context, dimensions: usize, at: usize) -> Affine {
+    /// The function whose value is the coordinate number `coordinate` of a vector with `dimensions`
+    /// coordinates.
+    pub fn variable(context: &Context, dimensions: usize, coordinate: usize) -> Affine {
         let mut coefficients = vec![0; dimensions];
-        coefficients[at] = 1;
+        coefficients[coordinate] = 1;
         Affine::linear(context, Linear { coefficients, constant: 0 })
     }
 
@@ -71,29 +72,29 @@ impl Affine {
 
     /// The sum.
     pub fn add(&self, other: &Affine) -> Affine {
-        self.with(other, i64::checked_add, sys::isl_pw_aff_add)
+        self.combine(other, i64::checked_add, sys::isl_pw_aff_add)
     }
 
     /// The difference.
     pub fn sub(&self, other: &Affine) -> Affine {
-        self.with(other, i64::checked_sub, sys::isl_pw_aff_sub)
+        self.combine(other, i64::checked_sub, sys::isl_pw_aff_sub)
     }
 
     /// The pointwise minimum of the two functions.
     pub fn minimum(&self, other: &Affine) -> Affine {
-        self.with(other, |_, _| None, sys::isl_pw_aff_min)
+        self.combine(other, |_, _| None, sys::isl_pw_aff_min)
     }
 
     /// The pointwise maximum of the two functions.
     pub fn maximum(&self, other: &Affine) -> Affine {
-        self.with(other, |_, _| None, sys::isl_pw_aff_max)
+        self.combine(other, |_, _| None, sys::isl_pw_aff_max)
     }
 
     /// The product with a number.
     pub fn scale(&self, by: i64) -> Affine {
-        match self.as_linear().and_then(|own| own.each(|number| number.checked_mul(by))) {
+        match self.as_linear().and_then(|own| own.map_numbers(|number| number.checked_mul(by))) {
             Some(linear) => Affine::linear(&self.context, linear),
-            None => self.by_value(by, sys::isl_pw_aff_scale_val),
+            None => self.with_value(by, sys::isl_pw_aff_scale_val),
         }
     }
 
@@ -107,28 +108,28 @@ impl Affine {
 
     /// The quotient by a positive number, rounded toward minus infinity.
     pub fn floor_div(&self, by: i64) -> Affine {
-        match self.as_linear().filter(|own| own.is_multiple(by)) {
+        match self.as_linear().filter(|own| own.is_divisible_by(by)) {
             Some(own) => {
                 let coefficients = own.coefficients.iter().map(|own| own / by).collect();
                 Affine::linear(&self.context, Linear { coefficients, constant: own.constant.div_euclid(by) })
             }
             None => {
-                let exact = self.by_value(by, sys::isl_pw_aff_scale_down_val);
-                exact.in_pieces(|pieces| unsafe { sys::isl_pw_aff_floor(pieces) })
+                let exact = self.with_value(by, sys::isl_pw_aff_scale_down_val);
+                exact.map_pieces(|pieces| unsafe { sys::isl_pw_aff_floor(pieces) })
             }
         }
     }
 
     /// The remainder that belongs to the quotient of [`Affine::floor_div`].
     pub fn modulo(&self, by: i64) -> Affine {
-        match self.as_linear().filter(|own| own.is_multiple(by)) {
+        match self.as_linear().filter(|own| own.is_divisible_by(by)) {
             Some(own) => Affine::constant(&self.context, self.dimensions(), own.constant.rem_euclid(by)),
-            None => self.by_value(by, sys::isl_pw_aff_mod_val),
+            None => self.with_value(by, sys::isl_pw_aff_mod_val),
         }
     }
 
     /// The vectors at which the function is at least 0.
-    pub fn nonnegative(&self) -> Set {
+    pub fn nonnegative_set(&self) -> Set {
         match &self.form {
             Form::Linear(own) => rows::set(&self.context, own.coefficients.len(), &[], &[own]),
             Form::Pieces(own) => {
@@ -138,7 +139,7 @@ impl Affine {
     }
 
     /// The vectors at which the function is 0.
-    pub fn zero(&self) -> Set {
+    pub fn zero_set(&self) -> Set {
         match &self.form {
             Form::Linear(own) => rows::set(&self.context, own.coefficients.len(), &[own], &[]),
             Form::Pieces(own) => {
@@ -166,7 +167,7 @@ impl Affine {
     }
 
     /// isl's representation of the function, for an isl call that takes ownership of its argument.
-    pub(crate) fn pieces(&self) -> *mut sys::PwAff {
+    pub(crate) fn raw_pieces(&self) -> *mut sys::PwAff {
         match &self.form {
             Form::Pieces(own) => own.taken(),
             Form::Linear(own) => unsafe {
@@ -185,30 +186,30 @@ impl Affine {
         Affine { context: context.clone(), form: Form::Linear(linear) }
     }
 
-    fn in_pieces(&self, operation: impl Fn(*mut sys::PwAff) -> *mut sys::PwAff) -> Affine {
-        let pieces = Pieces::from_raw(&self.context, operation(self.pieces()));
+    fn map_pieces(&self, operation: impl Fn(*mut sys::PwAff) -> *mut sys::PwAff) -> Affine {
+        let pieces = Pieces::from_raw(&self.context, operation(self.raw_pieces()));
         Affine { context: self.context.clone(), form: Form::Pieces(pieces) }
     }
 
-    fn with(
+    fn combine(
         &self,
         other: &Affine,
         by_number: fn(i64, i64) -> Option<i64>,
         operation: unsafe extern "C" fn(*mut sys::PwAff, *mut sys::PwAff) -> *mut sys::PwAff,
     ) -> Affine {
         let both = self.as_linear().zip(other.as_linear());
-        match both.and_then(|(own, other)| own.with(other, by_number)) {
+        match both.and_then(|(own, other)| own.combine(other, by_number)) {
             Some(linear) => Affine::linear(&self.context, linear),
-            None => self.in_pieces(|pieces| unsafe { operation(pieces, other.pieces()) }),
+            None => self.map_pieces(|pieces| unsafe { operation(pieces, other.raw_pieces()) }),
         }
     }
 
-    fn by_value(
+    fn with_value(
         &self,
         by: i64,
         operation: unsafe extern "C" fn(*mut sys::PwAff, *mut sys::Val) -> *mut sys::PwAff,
     ) -> Affine {
-        self.in_pieces(|pieces| unsafe { operation(pieces, self.context.value(by)) })
+        self.map_pieces(|pieces| unsafe { operation(pieces, self.context.value(by)) })
     }
 }
 

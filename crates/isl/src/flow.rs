@@ -29,7 +29,7 @@ struct Access {
     /// All elements that the access touches.
     touched: Set,
     /// The coordinates of the times that are plainly constants.
-    known: Vec<Option<i64>>,
+    constant_times: Vec<Option<i64>>,
 }
 
 /// The result of the analysis: which instances of a write give which instances of a read their
@@ -47,14 +47,20 @@ pub struct Flow {
 impl Access {
     fn new(array: usize, elements: &Map, times: &Map) -> Access {
         let dimensions = times.dimensions().map_or(0, |(_, results)| results);
-        let known = (0..dimensions).map(|at| times.plain_number(at)).collect();
-        Access { array, elements: elements.clone(), times: times.clone(), touched: elements.range(), known }
+        let known = (0..dimensions).map(|at| times.constant_output(at)).collect();
+        Access {
+            array,
+            elements: elements.clone(),
+            times: times.clone(),
+            touched: elements.range(),
+            constant_times: known,
+        }
     }
 
     /// Checks whether every instance of this access runs before every instance of `other`, as far
     /// as the constant coordinates of their times show it.
-    fn is_plainly_before(&self, other: &Access) -> bool {
-        let mut both = self.known.iter().zip(&other.known);
+    fn is_certainly_before(&self, other: &Access) -> bool {
+        let mut both = self.constant_times.iter().zip(&other.constant_times);
         let differ = both.find(|(own, other)| own.is_none() || own != other);
         matches!(differ, Some((Some(own), Some(other))) if own < other)
     }
@@ -71,13 +77,13 @@ impl Accesses {
     }
 
     /// Adds a read of an array, and returns the read's number.
-    pub fn read(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
+    pub fn add_read(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
         self.reads.push(Access::new(array, elements, times));
         self.reads.len() - 1
     }
 
     /// Adds a write of an array, and returns the write's number.
-    pub fn write(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
+    pub fn add_write(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
         self.writes.push(Access::new(array, elements, times));
         self.writes.len() - 1
     }
@@ -99,37 +105,37 @@ impl Accesses {
                 }
             }
             if self.is_written_once(&writes, read, &mut once)? {
-                self.sees_all(number, &writes, &mut found)?;
+                self.record_all_sources(number, &writes, &mut found)?;
             } else {
-                let (joined, apart) = groups.into_iter().partition(|own| !own.writes.is_disjoint(&writes));
+                let (joined, separate) = groups.into_iter().partition(|own| !own.writes.is_disjoint(&writes));
                 let own = Group { reads: vec![number], writes };
-                groups = apart;
-                groups.push(Vec::into_iter(joined).fold(own, Group::with));
+                groups = separate;
+                groups.push(Vec::into_iter(joined).fold(own, Group::merge));
             }
         }
-        groups.iter().try_for_each(|group| self.search(group, &mut found))?;
+        groups.iter().try_for_each(|group| self.search_group(group, &mut found))?;
         Ok(found)
     }
 
     /// Checks whether each element that `writes` touch is written only once, and before `read`.
-    /// `once` caches the answers for single writes and for pairs of writes.
+    /// `written_once` caches the answers for single writes and for pairs of writes.
     fn is_written_once(
         &self,
         writes: &BTreeSet<usize>,
         read: &Access,
-        once: &mut HashMap<(usize, usize), bool>,
+        written_once: &mut HashMap<(usize, usize), bool>,
     ) -> Answer<bool> {
-        if !writes.iter().all(|at| self.writes[*at].is_plainly_before(read)) {
+        if !writes.iter().all(|at| self.writes[*at].is_certainly_before(read)) {
             return Ok(false);
         }
         for at in writes {
             for other in writes.range(..=at) {
-                let is_once = match once.get(&(*at, *other)) {
+                let is_once = match written_once.get(&(*at, *other)) {
                     Some(known) => *known,
                     None if at == other => self.writes[*at].elements.is_injective()?,
                     None => !self.writes[*at].overlaps(&self.writes[*other])?,
                 };
-                once.insert((*at, *other), is_once);
+                written_once.insert((*at, *other), is_once);
                 if !is_once {
                     return Ok(false);
                 }
@@ -139,34 +145,35 @@ impl Accesses {
     }
 
     /// Records that a read sees every write to its elements.
-    fn sees_all(&self, number: usize, writes: &BTreeSet<usize>, found: &mut Flow) -> Answer<()> {
+    fn record_all_sources(&self, number: usize, writes: &BTreeSet<usize>, found: &mut Flow) -> Answer<()> {
         let read = &self.reads[number];
         let mut rest = read.touched.clone();
         for at in writes {
             let write = &self.writes[*at];
-            found.sources.push((number, *at, write.elements.then(&read.elements.reverse())));
+            found.sources.push((number, *at, write.elements.apply_range(&read.elements.reverse())));
             rest = rest.subtract(&write.touched);
         }
         if !rest.is_empty()? {
-            found.without_source.push((number, read.elements.onto(&rest)));
+            found.without_source.push((number, read.elements.intersect_range(&rest)));
         }
         Ok(())
     }
 
-    fn search(&self, group: &Group, found: &mut Flow) -> Answer<()> {
+    fn search_group(&self, group: &Group, found: &mut Flow) -> Answer<()> {
         let reads = group.reads.iter().map(|at| (format!("r{at}"), false, &self.reads[*at]));
         let writes = group.writes.iter().map(|at| (format!("w{at}"), true, &self.writes[*at]));
         let all: Vec<(String, bool, &Access)> = reads.chain(writes).collect();
         // A time coordinate that is the same constant in all accesses does not affect the order.
-        let first = &all[0].2.known;
-        let differ =
-            |at: usize| first[at].is_none() || all.iter().any(|(_, _, own)| own.known[at] != first[at]);
+        let first = &all[0].2.constant_times;
+        let differ = |at: usize| {
+            first[at].is_none() || all.iter().any(|(_, _, own)| own.constant_times[at] != first[at])
+        };
         let kept: Vec<usize> = (0..first.len()).filter(|at| differ(*at)).collect();
         let [mut reads, mut writes, mut times] = std::array::from_fn(|_| UnionMap::empty(&self.context));
         for (name, is_write, own) in all {
             let accesses = if is_write { &mut writes } else { &mut reads };
-            accesses.add(own.elements.named(&name, "a"));
-            times.add(own.times.with_results(&kept).named(&name, "t"));
+            accesses.add(own.elements.with_tuple_names(&name, "a"));
+            times.add(own.times.keep_outputs(&kept).with_tuple_names(&name, "t"));
         }
         let flow = unsafe {
             let info = sys::isl_union_access_info_from_sink(reads.taken());
@@ -182,9 +189,9 @@ impl Accesses {
                 .map(|get| UnionMap { raw: unsafe { get(flow) } });
         unsafe { sys::isl_union_flow_free(flow) };
         let sources = sources.maps(&self.context)?.into_iter();
-        found.sources.extend(sources.map(|(from, to, map)| (number(&to), number(&from), map)));
+        found.sources.extend(sources.map(|(from, to, map)| (parse_number(&to), parse_number(&from), map)));
         let without = without.maps(&self.context)?.into_iter();
-        found.without_source.extend(without.map(|(from, _, map)| (number(&from), map)));
+        found.without_source.extend(without.map(|(from, _, map)| (parse_number(&from), map)));
         Ok(())
     }
 }
@@ -196,7 +203,7 @@ struct Group {
 }
 
 impl Group {
-    fn with(mut self, other: Group) -> Group {
+    fn merge(mut self, other: Group) -> Group {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
         self
@@ -204,7 +211,7 @@ impl Group {
 }
 
 /// The number in a name such as `w12`.
-fn number(name: &str) -> usize {
+fn parse_number(name: &str) -> usize {
     name[1..].parse().expect("names are made by `Accesses`")
 }
 
@@ -237,24 +244,24 @@ impl UnionMap {
         if self.raw.is_null() {
             return Err(GaveUp);
         }
-        let mut found = Found { context, maps: Vec::new() };
+        let mut found = CollectedMaps { context, maps: Vec::new() };
         let user: *mut c_void = (&raw mut found).cast();
-        match unsafe { sys::isl_union_map_foreach_map(self.raw, collect, user) } {
+        match unsafe { sys::isl_union_map_foreach_map(self.raw, collect_map, user) } {
             0 => Ok(found.maps),
             _ => Err(GaveUp),
         }
     }
 }
 
-struct Found<'a> {
+struct CollectedMaps<'a> {
     context: &'a Context,
     maps: Vec<(String, String, Map)>,
 }
 
 /// Takes ownership of one map of a union, removes its tuple names, and stores the map with its
 /// names.
-unsafe extern "C" fn collect(map: *mut sys::Map, user: *mut c_void) -> c_int {
-    let found = unsafe { &mut *user.cast::<Found>() };
+unsafe extern "C" fn collect_map(map: *mut sys::Map, user: *mut c_void) -> c_int {
+    let found = unsafe { &mut *user.cast::<CollectedMaps>() };
     let name = |kind| {
         let name = unsafe { sys::isl_map_get_tuple_name(map, kind) };
         if name.is_null() {
@@ -281,14 +288,15 @@ mod tests {
         // for i in 0..10 { w0: a[i] }  for i in 0..5 { w1: a[i] }  for i in 0..11 { r0: a[i] }
         let context = Context::new();
         let i = Affine::variable(&context, 1, 0);
-        let below = |extent: i64| i.nonnegative().intersect(&i.scale(-1).offset(extent - 1).nonnegative());
+        let below =
+            |extent: i64| i.nonnegative_set().intersect(&i.scale(-1).offset(extent - 1).nonnegative_set());
         let element = Map::from_functions(&context, 1, std::slice::from_ref(&i));
         let time =
             |order| Map::from_functions(&context, 1, &[Affine::constant(&context, 1, order), i.clone()]);
         let mut accesses = Accesses::new(&context);
-        accesses.write(0, &element.of(&below(10)), &time(0).of(&below(10)));
-        accesses.write(0, &element.of(&below(5)), &time(1).of(&below(5)));
-        accesses.read(0, &element.of(&below(11)), &time(2).of(&below(11)));
+        accesses.add_write(0, &element.intersect_domain(&below(10)), &time(0).intersect_domain(&below(10)));
+        accesses.add_write(0, &element.intersect_domain(&below(5)), &time(1).intersect_domain(&below(5)));
+        accesses.add_read(0, &element.intersect_domain(&below(11)), &time(2).intersect_domain(&below(11)));
         let flow = accesses.flow().expect("this is easy");
         let source =
             |write| flow.sources.iter().find(|(_, own, _)| *own == write).map(|(_, _, map)| map.clone());

@@ -2,8 +2,8 @@
 //! sets and relations of integer vectors under affine constraints with quotients, and dataflow
 //! analysis.
 //!
-//! isl gives up an operation that takes too many steps. The resulting object is then lost, and so
-//! is every object that is computed from a lost object. Every question about a lost object returns
+//! isl gives up an operation that takes too many steps. The resulting object is then given up, and
+//! so is every object that is computed from it. Every question about such an object returns
 //! [`GaveUp`]. Therefore only questions need error handling; expressions that build objects do not.
 //!
 //! Objects hold their [`Context`] and are not `Send`, because isl counts references without locks.
@@ -31,7 +31,7 @@ pub use set::{Equation, Set};
 /// The error that isl gave up on a question: the question needs more operations than the context
 /// allows, or numbers left their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("isl gave up")]
+#[error("isl gave up: the question exceeds the limit of operations or the range of numbers")]
 pub struct GaveUp;
 
 /// The answer to a question about an object.
@@ -39,12 +39,12 @@ pub type Answer<T> = Result<T, GaveUp>;
 
 /// An isl context: every object of isl belongs to one.
 #[derive(Clone, Debug)]
-pub struct Context(Rc<Owned>);
+pub struct Context(Rc<RawContext>);
 
 #[derive(Debug)]
-struct Owned(*mut sys::Ctx);
+struct RawContext(*mut sys::Ctx);
 
-impl Drop for Owned {
+impl Drop for RawContext {
     fn drop(&mut self) {
         // Every object holds the context, so no object is left when the context is dropped.
         unsafe { sys::isl_ctx_free(self.0) }
@@ -57,27 +57,27 @@ impl Context {
         let context = unsafe { sys::isl_ctx_alloc() };
         assert!(!context.is_null(), "isl has no memory for a context");
         unsafe { sys::isl_options_set_on_error(context, sys::ON_ERROR_CONTINUE) };
-        Context(Rc::new(Owned(context)))
+        Context(Rc::new(RawContext(context)))
     }
 
-    /// Makes isl give up after `most` operations; 0 means never. Restarts the count and clears
+    /// Makes isl give up after `limit` operations; 0 means never. Restarts the count and clears
     /// errors.
-    pub fn limit_operations(&self, most: u64) {
+    pub fn limit_operations(&self, limit: u64) {
         unsafe {
             sys::isl_ctx_reset_error(self.raw());
             sys::isl_ctx_reset_operations(self.raw());
-            sys::isl_ctx_set_max_operations(self.raw(), most);
+            sys::isl_ctx_set_max_operations(self.raw(), limit);
         }
     }
 
     /// Returns true if the last operation failed with an internal error of isl, and clears that
     /// error.
-    fn forgive(&self) -> bool {
-        let is_own = unsafe { sys::isl_ctx_last_error(self.raw()) } == sys::ERROR_INTERNAL;
-        if is_own {
+    fn take_internal_error(&self) -> bool {
+        let is_internal = unsafe { sys::isl_ctx_last_error(self.raw()) } == sys::ERROR_INTERNAL;
+        if is_internal {
             unsafe { sys::isl_ctx_reset_error(self.raw()) };
         }
-        is_own
+        is_internal
     }
 
     fn raw(&self) -> *mut sys::Ctx {
@@ -96,7 +96,7 @@ impl Default for Context {
 }
 
 /// Converts a boolean of isl's: 1 is true, 0 is false, and -1 is an error.
-fn answer(value: std::ffi::c_int) -> Answer<bool> {
+fn bool_answer(value: std::ffi::c_int) -> Answer<bool> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
@@ -175,7 +175,7 @@ mod tests {
     /// `{ [i] : 0 <= i < extent }`.
     fn interval(context: &Context, extent: i64) -> Set {
         let i = Affine::variable(context, 1, 0);
-        i.nonnegative().intersect(&i.scale(-1).offset(extent - 1).nonnegative())
+        i.nonnegative_set().intersect(&i.scale(-1).offset(extent - 1).nonnegative_set())
     }
 
     #[test]
@@ -194,9 +194,9 @@ mod tests {
         let context = Context::new();
         let i = Affine::variable(&context, 1, 0);
         let whole = i.floor_div(4).scale(4).add(&i.modulo(4));
-        assert_eq!(whole.sub(&i).zero().is_subset(&Set::universe(&context, 1)), Ok(true));
-        assert_eq!(Set::universe(&context, 1).is_subset(&whole.sub(&i).zero()), Ok(true));
-        let below = i.offset(1).zero().intersect(&i.floor_div(4).offset(1).zero());
+        assert_eq!(whole.sub(&i).zero_set().is_subset(&Set::universe(&context, 1)), Ok(true));
+        assert_eq!(Set::universe(&context, 1).is_subset(&whole.sub(&i).zero_set()), Ok(true));
+        let below = i.offset(1).zero_set().intersect(&i.floor_div(4).offset(1).zero_set());
         assert_eq!(below.sample(), Ok(Some(vec![-1])));
     }
 
@@ -206,10 +206,10 @@ mod tests {
         let context = Context::new();
         let at = |at| Affine::variable(&context, 3, at);
         let k = at(0).scale(4).add(&at(1)).offset(3);
-        let set = k.sub(&at(2)).zero().intersect(&at(1).nonnegative());
+        let set = k.sub(&at(2)).zero_set().intersect(&at(1).nonnegative_set());
         let expected = Equation { coordinate: 2, coefficients: vec![4, 1, 0], constant: 3 };
         assert_eq!(set.equations(), Ok(vec![expected]));
-        assert_eq!(at(1).nonnegative().equations(), Ok(Vec::new()));
+        assert_eq!(at(1).nonnegative_set().equations(), Ok(Vec::new()));
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let context = Context::new();
         let i = Affine::variable(&context, 1, 0);
         let next = Map::from_functions(&context, 1, &[i.offset(1)]);
-        let twice = next.then(&next);
+        let twice = next.apply_range(&next);
         assert_eq!(twice.is_equal(&Map::from_functions(&context, 1, &[i.offset(2)])), Ok(true));
         assert_eq!(twice.is_injective(), Ok(true));
         let half = Map::from_functions(&context, 1, &[i.floor_div(2)]);
@@ -230,7 +230,7 @@ mod tests {
         let context = Context::new();
         let parts = (1..40).map(|step| {
             let i = Affine::variable(&context, 2, 0).scale(step).add(&Affine::variable(&context, 2, 1));
-            i.modulo(7 + step).offset(-1).nonnegative()
+            i.modulo(7 + step).offset(-1).nonnegative_set()
         });
         context.limit_operations(50);
         let all = parts.reduce(|all, part| all.intersect(&part)).expect("there are some");

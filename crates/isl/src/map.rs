@@ -4,8 +4,8 @@ use std::ffi::{CString, c_int, c_uint};
 
 use crate::affine::Affine;
 use crate::rows;
-use crate::set::{Set, integer, space};
-use crate::{Answer, Context, GaveUp, answer, object, sys};
+use crate::set::{Set, set_space, to_integer};
+use crate::{Answer, Context, GaveUp, bool_answer, object, sys};
 
 object! {
     /// A relation: a set of pairs of integer vectors, each with an input and an output.
@@ -29,48 +29,48 @@ impl Map {
         let parts = functions.chunk_by(|one, other| one.as_linear().is_some() && other.as_linear().is_some());
         let maps = parts.map(|part| match part.iter().map(Affine::as_linear).collect::<Option<Vec<_>>>() {
             Some(linear) => rows::map(context, inputs, &linear),
-            None => Map::from_raw(context, unsafe { sys::isl_map_from_pw_aff(part[0].pieces()) }),
+            None => Map::from_raw(context, unsafe { sys::isl_map_from_pw_aff(part[0].raw_pieces()) }),
         });
         let none = || rows::map(context, inputs, &[]);
-        maps.reduce(|all, own| all.beside(&own)).unwrap_or_else(none)
+        maps.reduce(|all, own| all.flat_range_product(&own)).unwrap_or_else(none)
     }
 
     /// Relates every vector of `domain` to every vector of `range`.
-    pub fn between(domain: &Set, range: &Set) -> Map {
+    pub fn from_domain_and_range(domain: &Set, range: &Set) -> Map {
         let raw = unsafe { sys::isl_map_from_domain_and_range(domain.taken(), range.taken()) };
         Map::from_raw(domain.context(), raw)
     }
 
     /// All pairs of vectors with `dimensions` coordinates whose input is lexicographically smaller
     /// than their output.
-    pub fn earlier(context: &Context, dimensions: usize) -> Map {
-        Map::from_raw(context, unsafe { sys::isl_map_lex_lt(space(context, dimensions)) })
+    pub fn lex_less(context: &Context, dimensions: usize) -> Map {
+        Map::from_raw(context, unsafe { sys::isl_map_lex_lt(set_space(context, dimensions)) })
     }
 
     /// The pairs that are in both relations.
     pub fn intersect(&self, other: &Map) -> Map {
-        self.with(other, sys::isl_map_intersect)
+        self.combine(other, sys::isl_map_intersect)
     }
 
     /// The pairs that are in at least one of the relations.
     pub fn union(&self, other: &Map) -> Map {
-        self.with(other, sys::isl_map_union)
+        self.combine(other, sys::isl_map_union)
     }
 
     /// The pairs that are in this relation but not in `other`.
     pub fn subtract(&self, other: &Map) -> Map {
-        self.with(other, sys::isl_map_subtract)
+        self.combine(other, sys::isl_map_subtract)
     }
 
     /// The composition: applies this relation first and `other` to its outputs.
-    pub fn then(&self, other: &Map) -> Map {
-        self.with(other, sys::isl_map_apply_range)
+    pub fn apply_range(&self, other: &Map) -> Map {
+        self.combine(other, sys::isl_map_apply_range)
     }
 
     /// Relates each input that both relations have to an output of this relation, followed by an
     /// output of `other`.
-    pub fn beside(&self, other: &Map) -> Map {
-        self.with(other, sys::isl_map_flat_range_product)
+    pub fn flat_range_product(&self, other: &Map) -> Map {
+        self.combine(other, sys::isl_map_flat_range_product)
     }
 
     /// The inverse relation: every pair with input and output exchanged.
@@ -89,13 +89,13 @@ impl Map {
     }
 
     /// The pairs whose input is in `domain`.
-    pub fn of(&self, domain: &Set) -> Map {
+    pub fn intersect_domain(&self, domain: &Set) -> Map {
         let raw = unsafe { sys::isl_map_intersect_domain(self.taken(), domain.taken()) };
         Map::from_raw(&self.context, raw)
     }
 
     /// The pairs whose output is in `range`.
-    pub fn onto(&self, range: &Set) -> Map {
+    pub fn intersect_range(&self, range: &Set) -> Map {
         let raw = unsafe { sys::isl_map_intersect_range(self.taken(), range.taken()) };
         Map::from_raw(&self.context, raw)
     }
@@ -116,14 +116,14 @@ impl Map {
         let found = Map::from_raw(&self.context, unsafe { sys::isl_map_coalesce(self.taken()) });
         // Coalescing sometimes fails with an internal error of isl. The original pieces are still
         // correct.
-        match found.is_lost() && !self.is_lost() && self.context.forgive() {
+        match found.is_lost() && !self.is_lost() && self.context.take_internal_error() {
             true => self.clone(),
             false => found,
         }
     }
 
     /// Relates every input to the lexicographically largest of its outputs.
-    pub fn latest(&self) -> Map {
+    pub fn lexmax(&self) -> Map {
         Map::from_raw(&self.context, unsafe { sys::isl_map_lexmax(self.taken()) })
     }
 
@@ -144,56 +144,56 @@ impl Map {
     }
 
     /// Projects `count` coordinates of the outputs out, from `first` on.
-    pub fn without_results(&self, first: usize, count: usize) -> Map {
+    pub fn project_out_outputs(&self, first: usize, count: usize) -> Map {
         let raw =
             unsafe { sys::isl_map_project_out(self.taken(), sys::DIM_OUT, first as c_uint, count as c_uint) };
         Map::from_raw(&self.context, raw)
     }
 
     /// Inserts an output coordinate at `at` that may have any value.
-    pub fn with_free_result(&self, at: usize) -> Map {
+    pub fn insert_output(&self, at: usize) -> Map {
         let raw = unsafe { sys::isl_map_insert_dims(self.taken(), sys::DIM_OUT, at as c_uint, 1) };
         Map::from_raw(&self.context, raw)
     }
 
     /// Projects out all output coordinates except those in `kept`, which must be in ascending
     /// order.
-    pub(crate) fn with_results(&self, kept: &[usize]) -> Map {
+    pub(crate) fn keep_outputs(&self, kept: &[usize]) -> Map {
         let all = self.dimensions().map_or(0, |(_, results)| results);
         let dropped = (0..all).rev().filter(|at| !kept.contains(at));
-        dropped.fold(self.clone(), |map, at| map.without_results(at, 1))
+        dropped.fold(self.clone(), |map, at| map.project_out_outputs(at, 1))
     }
 
     /// The constant that the output coordinate `at` has in all pairs, if isl's constraints show it
     /// directly.
-    pub(crate) fn plain_number(&self, at: usize) -> Option<i64> {
+    pub(crate) fn constant_output(&self, at: usize) -> Option<i64> {
         let value = unsafe { sys::isl_map_plain_get_val_if_fixed(self.raw, sys::DIM_OUT, at as c_uint) };
-        integer(value).ok().flatten()
+        to_integer(value).ok().flatten()
     }
 
     /// Returns true when the relation has no pairs.
     pub fn is_empty(&self) -> Answer<bool> {
-        answer(unsafe { sys::isl_map_is_empty(self.raw) })
+        bool_answer(unsafe { sys::isl_map_is_empty(self.raw) })
     }
 
     /// Checks whether all pairs are in `other`.
     pub fn is_subset(&self, other: &Map) -> Answer<bool> {
-        answer(unsafe { sys::isl_map_is_subset(self.raw, other.raw) })
+        bool_answer(unsafe { sys::isl_map_is_subset(self.raw, other.raw) })
     }
 
     /// Checks whether both relations have the same pairs.
     pub fn is_equal(&self, other: &Map) -> Answer<bool> {
-        answer(unsafe { sys::isl_map_is_equal(self.raw, other.raw) })
+        bool_answer(unsafe { sys::isl_map_is_equal(self.raw, other.raw) })
     }
 
     /// Checks whether every input has at most one output.
     pub fn is_single_valued(&self) -> Answer<bool> {
-        answer(unsafe { sys::isl_map_is_single_valued(self.raw) })
+        bool_answer(unsafe { sys::isl_map_is_single_valued(self.raw) })
     }
 
     /// Checks whether every output has at most one input.
     pub fn is_injective(&self) -> Answer<bool> {
-        answer(unsafe { sys::isl_map_is_injective(self.raw) })
+        bool_answer(unsafe { sys::isl_map_is_injective(self.raw) })
     }
 
     /// The numbers of coordinates of the inputs and of the outputs.
@@ -213,7 +213,7 @@ impl Map {
     }
 
     /// The same relation, with names for its input and output tuples.
-    pub(crate) fn named(&self, input: &str, output: &str) -> *mut sys::Map {
+    pub(crate) fn with_tuple_names(&self, input: &str, output: &str) -> *mut sys::Map {
         let names = [(sys::DIM_IN, input), (sys::DIM_OUT, output)];
         names.into_iter().fold(self.taken(), |map, (kind, name)| {
             let name = CString::new(name).expect("names are made of letters and digits");
@@ -221,7 +221,7 @@ impl Map {
         })
     }
 
-    fn with(
+    fn combine(
         &self,
         other: &Map,
         operation: unsafe extern "C" fn(*mut sys::Map, *mut sys::Map) -> *mut sys::Map,

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use crate::affine::Linear;
 use crate::map::{Map, map_space};
-use crate::set::{Set, integer, space};
+use crate::set::{Set, set_space, to_integer};
 use crate::{Answer, Context, GaveUp, sys};
 
 /// The vectors at which the functions in `zero` are 0 and those in `nonnegative` are at least 0.
@@ -12,12 +12,12 @@ pub(crate) fn set(context: &Context, dimensions: usize, zero: &[&Linear], nonneg
     let [zero, nonnegative] = [zero, nonnegative].map(|functions| {
         let matrix = Matrix::new(context, functions.len(), dimensions + 1);
         functions.iter().enumerate().fold(matrix, |matrix, (row, own)| {
-            matrix.with(row, 0, &own.coefficients).with(row, dimensions, &[own.constant])
+            matrix.with_elements(row, 0, &own.coefficients).with_elements(row, dimensions, &[own.constant])
         })
     });
     Set::from_raw(context, unsafe {
         sys::isl_set_from_basic_set(sys::isl_basic_set_from_constraint_matrices(
-            space(context, dimensions),
+            set_space(context, dimensions),
             zero.raw,
             nonnegative.raw,
             sys::DIM_SET,
@@ -34,7 +34,7 @@ pub(crate) fn map(context: &Context, inputs: usize, functions: &[&Linear]) -> Ma
     let matrix = Matrix::new(context, outputs, inputs + outputs + 1);
     let zero = functions.iter().enumerate().fold(matrix, |matrix, (row, own)| {
         let constant = [own.constant];
-        matrix.with(row, 0, &own.coefficients).with(row, inputs + row, &[-1]).with(
+        matrix.with_elements(row, 0, &own.coefficients).with_elements(row, inputs + row, &[-1]).with_elements(
             row,
             inputs + outputs,
             &constant,
@@ -58,7 +58,7 @@ pub(crate) fn map(context: &Context, inputs: usize, functions: &[&Linear]) -> Ma
 /// The equations that hold in a set. Each is a row whose sum is 0: the coefficients of the
 /// coordinates, the coefficients of isl's divisions, and a constant. isl has solved each for its
 /// last coordinate.
-pub(crate) fn of_equations(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>> {
+pub(crate) fn equation_rows(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>> {
     let hull = unsafe { sys::isl_set_affine_hull(set.taken()) };
     if hull.is_null() {
         return Err(GaveUp);
@@ -75,7 +75,7 @@ pub(crate) fn of_equations(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>
         debug_assert!(columns > dimensions);
         let element = |row: usize, column: usize| {
             let value = unsafe { sys::isl_mat_get_element_val(raw, row as c_int, column as c_int) };
-            integer(value)?.ok_or(GaveUp)
+            to_integer(value)?.ok_or(GaveUp)
         };
         let row = |row: usize| (0..columns).map(|column| element(row, column)).collect();
         (0..rows).map(row).collect()
@@ -96,11 +96,11 @@ impl<'c> Matrix<'c> {
         let raw = unsafe { sys::isl_mat_alloc(context.raw(), rows as c_uint, columns as c_uint) };
         // isl does not initialise a new matrix.
         let numbers = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-        numbers.fold(Matrix { context, raw }, |matrix, (row, column)| matrix.with(row, column, &[0]))
+        numbers.fold(Matrix { context, raw }, |matrix, (row, column)| matrix.with_elements(row, column, &[0]))
     }
 
     /// Sets consecutive elements of `row`, starting at `column`.
-    fn with(self, row: usize, column: usize, numbers: &[i64]) -> Matrix<'c> {
+    fn with_elements(self, row: usize, column: usize, numbers: &[i64]) -> Matrix<'c> {
         let raw = numbers.iter().enumerate().fold(self.raw, |raw, (at, number)| {
             let (row, column) = (row as c_int, (column + at) as c_int);
             match c_int::try_from(*number) {

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use crate::affine::Affine;
 use crate::map::Map;
 use crate::rows;
-use crate::{Answer, Context, GaveUp, answer, object, sys};
+use crate::{Answer, Context, GaveUp, bool_answer, object, sys};
 
 object! {
     /// A set of integer vectors, all with the same number of coordinates.
@@ -15,40 +15,41 @@ object! {
 impl Set {
     /// All vectors with `dimensions` coordinates.
     pub fn universe(context: &Context, dimensions: usize) -> Set {
-        Set::from_raw(context, unsafe { sys::isl_set_universe(space(context, dimensions)) })
+        Set::from_raw(context, unsafe { sys::isl_set_universe(set_space(context, dimensions)) })
     }
 
     /// The empty set of vectors with `dimensions` coordinates.
     pub fn empty(context: &Context, dimensions: usize) -> Set {
-        Set::from_raw(context, unsafe { sys::isl_set_empty(space(context, dimensions)) })
+        Set::from_raw(context, unsafe { sys::isl_set_empty(set_space(context, dimensions)) })
     }
 
     /// The vectors with `dimensions` coordinates at which all `functions` are at least 0.
     pub fn where_nonnegative(context: &Context, dimensions: usize, functions: &[Affine]) -> Set {
         let linear: Vec<_> = functions.iter().filter_map(Affine::as_linear).collect();
         let others = functions.iter().filter(|own| own.as_linear().is_none());
-        others
-            .fold(rows::set(context, dimensions, &[], &linear), |set, own| set.intersect(&own.nonnegative()))
+        others.fold(rows::set(context, dimensions, &[], &linear), |set, own| {
+            set.intersect(&own.nonnegative_set())
+        })
     }
 
     /// The vectors that are in both sets.
     pub fn intersect(&self, other: &Set) -> Set {
-        self.with(other, sys::isl_set_intersect)
+        self.combine(other, sys::isl_set_intersect)
     }
 
     /// The vectors that are in at least one of the sets.
     pub fn union(&self, other: &Set) -> Set {
-        self.with(other, sys::isl_set_union)
+        self.combine(other, sys::isl_set_union)
     }
 
     /// The vectors that are in this set but not in `other`.
     pub fn subtract(&self, other: &Set) -> Set {
-        self.with(other, sys::isl_set_subtract)
+        self.combine(other, sys::isl_set_subtract)
     }
 
     /// The product: a vector of this set, followed by the coordinates of a vector of `other`.
     pub fn product(&self, other: &Set) -> Set {
-        self.with(other, sys::isl_set_flat_product)
+        self.combine(other, sys::isl_set_flat_product)
     }
 
     /// The vectors that `map` relates vectors of this set to.
@@ -61,21 +62,21 @@ impl Set {
         let found = Set::from_raw(&self.context, unsafe { sys::isl_set_coalesce(self.taken()) });
         // Coalescing sometimes fails with an internal error of isl. The original pieces are still
         // correct.
-        match found.is_lost() && !self.is_lost() && self.context.forgive() {
+        match found.is_lost() && !self.is_lost() && self.context.take_internal_error() {
             true => self.clone(),
             false => found,
         }
     }
 
     /// Projects `count` coordinates out, from `first` on.
-    pub fn without(&self, first: usize, count: usize) -> Set {
+    pub fn project_out(&self, first: usize, count: usize) -> Set {
         let raw =
             unsafe { sys::isl_set_project_out(self.taken(), sys::DIM_SET, first as c_uint, count as c_uint) };
         Set::from_raw(&self.context, raw)
     }
 
     /// Inserts `count` coordinates at `at` that may have any value.
-    pub fn widened(&self, at: usize, count: usize) -> Set {
+    pub fn insert_dims(&self, at: usize, count: usize) -> Set {
         let raw =
             unsafe { sys::isl_set_insert_dims(self.taken(), sys::DIM_SET, at as c_uint, count as c_uint) };
         Set::from_raw(&self.context, raw)
@@ -88,17 +89,17 @@ impl Set {
 
     /// Returns true when the set has no vectors.
     pub fn is_empty(&self) -> Answer<bool> {
-        answer(unsafe { sys::isl_set_is_empty(self.raw) })
+        bool_answer(unsafe { sys::isl_set_is_empty(self.raw) })
     }
 
     /// Checks whether all vectors of this set are in `other`.
     pub fn is_subset(&self, other: &Set) -> Answer<bool> {
-        answer(unsafe { sys::isl_set_is_subset(self.raw, other.raw) })
+        bool_answer(unsafe { sys::isl_set_is_subset(self.raw, other.raw) })
     }
 
     /// Checks whether both sets have the same vectors.
     pub fn is_equal(&self, other: &Set) -> Answer<bool> {
-        answer(unsafe { sys::isl_set_is_equal(self.raw, other.raw) })
+        bool_answer(unsafe { sys::isl_set_is_equal(self.raw, other.raw) })
     }
 
     /// The number of coordinates of the set's vectors.
@@ -110,7 +111,7 @@ impl Set {
     pub fn sample(&self) -> Answer<Option<Vec<i64>>> {
         let dimensions = self.dimensions()?;
         let point = Point(unsafe { sys::isl_set_sample_point(self.taken()) });
-        if answer(unsafe { sys::isl_point_is_void(point.0) })? {
+        if bool_answer(unsafe { sys::isl_point_is_void(point.0) })? {
             return Ok(None);
         }
         (0..dimensions).map(|at| point.coordinate(at)).collect::<Answer<Vec<i64>>>().map(Some)
@@ -118,8 +119,8 @@ impl Set {
 
     /// The least and the greatest value of the coordinate `at`, if both exist.
     pub fn bounds(&self, at: usize) -> Answer<Option<(i64, i64)>> {
-        let least = integer(unsafe { sys::isl_set_dim_min_val(self.taken(), at as c_int) })?;
-        let greatest = integer(unsafe { sys::isl_set_dim_max_val(self.taken(), at as c_int) })?;
+        let least = to_integer(unsafe { sys::isl_set_dim_min_val(self.taken(), at as c_int) })?;
+        let greatest = to_integer(unsafe { sys::isl_set_dim_max_val(self.taken(), at as c_int) })?;
         Ok(least.zip(greatest))
     }
 
@@ -127,7 +128,7 @@ impl Set {
     /// coordinate solved for appears in the equation of another.
     pub fn equations(&self) -> Answer<Vec<Equation>> {
         let dimensions = self.dimensions()?;
-        let rows = rows::of_equations(self, dimensions)?;
+        let rows = rows::equation_rows(self, dimensions)?;
         let solved = rows.into_iter().filter_map(|row| {
             let divided = &row[dimensions..row.len() - 1];
             let coordinate = row[..dimensions].iter().rposition(|own| *own != 0)?;
@@ -142,7 +143,7 @@ impl Set {
         Ok(solved.collect())
     }
 
-    fn with(
+    fn combine(
         &self,
         other: &Set,
         operation: unsafe extern "C" fn(*mut sys::Set, *mut sys::Set) -> *mut sys::Set,
@@ -167,7 +168,7 @@ struct Point(*mut sys::Point);
 impl Point {
     fn coordinate(&self, at: usize) -> Answer<i64> {
         let value = unsafe { sys::isl_point_get_coordinate_val(self.0, sys::DIM_SET, at as c_int) };
-        integer(value)?.ok_or(GaveUp)
+        to_integer(value)?.ok_or(GaveUp)
     }
 }
 
@@ -178,13 +179,13 @@ impl Drop for Point {
 }
 
 /// The value as a number, or `None` if the value is infinite or no integer. Frees the value.
-pub(crate) fn integer(value: *mut sys::Val) -> Answer<Option<i64>> {
-    let is_integer = answer(unsafe { sys::isl_val_is_int(value) });
+pub(crate) fn to_integer(value: *mut sys::Val) -> Answer<Option<i64>> {
+    let is_integer = bool_answer(unsafe { sys::isl_val_is_int(value) });
     let number = unsafe { sys::isl_val_get_num_si(value) };
     unsafe { sys::isl_val_free(value) };
     Ok(is_integer?.then_some(number))
 }
 
-pub(crate) fn space(context: &Context, dimensions: usize) -> *mut sys::Space {
+pub(crate) fn set_space(context: &Context, dimensions: usize) -> *mut sys::Space {
     unsafe { sys::isl_space_set_alloc(context.raw(), 0, dimensions as c_uint) }
 }

@@ -28,7 +28,7 @@ impl Coordinates {
 
     /// The same variables as part of longer vectors, which have `all` coordinates. These variables
     /// start at `offset`.
-    pub fn placed(&self, offset: usize, all: usize) -> Coordinates {
+    pub fn embedded(&self, offset: usize, all: usize) -> Coordinates {
         let mut vars = vec![NO_VARIABLE; all];
         let mut ranges = vec![None; all];
         vars[offset..offset + self.len()].copy_from_slice(&self.vars);
@@ -126,11 +126,12 @@ impl Coordinates {
         }
         let start = Map::from_functions(&self.context, self.len(), before);
         let map = functions[before.len()..].iter().zip(shape).fold(start, |map, (function, extent)| {
-            map.beside(&match function {
+            map.flat_range_product(&match function {
                 Some(value) => Map::from_functions(&self.context, self.len(), std::slice::from_ref(value)),
-                None => {
-                    Map::between(&Set::universe(&self.context, self.len()), &interval(&self.context, *extent))
-                }
+                None => Map::from_domain_and_range(
+                    &Set::universe(&self.context, self.len()),
+                    &interval(&self.context, *extent),
+                ),
             })
         });
         (map, false)
@@ -161,7 +162,7 @@ impl Coordinates {
                 Some(self.condition(&sides[0])?.union(&self.condition(&sides[1])?))
             }
             ExprKind::Binary(op, sides) if op.is_comparison() => {
-                self.comparison(*op, &self.index_value(&sides[0])?, &self.index_value(&sides[1])?)
+                self.comparison_set(*op, &self.index_value(&sides[0])?, &self.index_value(&sides[1])?)
             }
             _ => None,
         }
@@ -172,15 +173,15 @@ impl Coordinates {
         Set::universe(&self.context, self.len()).subtract(set)
     }
 
-    fn comparison(&self, op: BinaryOp, left: &Affine, right: &Affine) -> Option<Set> {
+    fn comparison_set(&self, op: BinaryOp, left: &Affine, right: &Affine) -> Option<Set> {
         let difference = left.sub(right);
         Some(match op {
-            BinaryOp::Less => difference.scale(-1).offset(-1).nonnegative(),
-            BinaryOp::LessEqual => difference.scale(-1).nonnegative(),
-            BinaryOp::Greater => difference.offset(-1).nonnegative(),
-            BinaryOp::GreaterEqual => difference.nonnegative(),
-            BinaryOp::Equal => difference.zero(),
-            BinaryOp::NotEqual => self.complement(&difference.zero()),
+            BinaryOp::Less => difference.scale(-1).offset(-1).nonnegative_set(),
+            BinaryOp::LessEqual => difference.scale(-1).nonnegative_set(),
+            BinaryOp::Greater => difference.offset(-1).nonnegative_set(),
+            BinaryOp::GreaterEqual => difference.nonnegative_set(),
+            BinaryOp::Equal => difference.zero_set(),
+            BinaryOp::NotEqual => self.complement(&difference.zero_set()),
             _ => return None,
         })
     }

@@ -14,11 +14,11 @@
 use tilewright_ir::TensorId;
 use tilewright_isl::{Accesses, Affine, Answer, Context, Map, Set};
 
-use crate::model::{Instances, Model, Touch};
+use crate::model::{AccessRelation, Instances, Model};
 
 /// The kind of a dependence between two instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DependenceKind {
     /// The second instance reads what the first has written.
     Flow,
     /// The second instance overwrites what the first has read.
@@ -31,7 +31,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Dependence {
     /// The kind of the dependence.
-    pub kind: Kind,
+    pub kind: DependenceKind,
     /// The statement whose instances run first.
     pub from: usize,
     /// The statement whose instances run later.
@@ -63,32 +63,32 @@ pub fn dependences(model: &Model) -> Answer<Vec<Dependence>> {
 pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>> {
     let (a, b) = (&model.statements[from], &model.statements[to]);
     let mut found = Vec::new();
-    if !touch_something(a, b) || !may_precede(a, b, from <= to) {
+    if !share_a_written_tensor(a, b) || !may_precede(a, b, from <= to) {
         return Ok(found);
     }
     let before = model.before(from, to);
-    let mut add = |kind, first: &Touch, second: &Touch| -> Answer<()> {
+    let mut add = |kind, first: &AccessRelation, second: &AccessRelation| -> Answer<()> {
         if first.tensor != second.tensor {
             return Ok(());
         }
-        let pairs = first.elements.then(&second.elements.reverse()).intersect(&before).coalesce();
+        let pairs = first.elements.apply_range(&second.elements.reverse()).intersect(&before).coalesce();
         if !pairs.is_empty()? {
             let exact = first.exact && second.exact;
             found.push(Dependence { kind, from, to, tensor: first.tensor, pairs, exact, relaxed: false });
         }
         Ok(())
     };
-    b.reads.iter().try_for_each(|read| add(Kind::Flow, &a.write, read))?;
-    a.reads.iter().try_for_each(|read| add(Kind::Anti, read, &b.write))?;
-    add(Kind::Output, &a.write, &b.write)?;
+    b.reads.iter().try_for_each(|read| add(DependenceKind::Flow, &a.write, read))?;
+    a.reads.iter().try_for_each(|read| add(DependenceKind::Anti, read, &b.write))?;
+    add(DependenceKind::Output, &a.write, &b.write)?;
     if from == to {
-        found.extend(updates(a, from)?);
+        found.extend(reduction_dependence(a, from)?);
     }
     Ok(found)
 }
 
 /// Checks whether both statements touch a tensor that at least one of them writes.
-fn touch_something(a: &Instances, b: &Instances) -> bool {
+fn share_a_written_tensor(a: &Instances, b: &Instances) -> bool {
     let touches = |own: &Instances, tensor: TensorId| {
         own.write.tensor == tensor || own.reads.iter().any(|read| read.tensor == tensor)
     };
@@ -101,19 +101,27 @@ fn may_precede(a: &Instances, b: &Instances, in_text: bool) -> bool {
 
 /// Pairs of instances of one reduction, in the same iteration of the loops around, that are reduced
 /// into one element. Each pair is given in one of its two orders only.
-fn updates(own: &Instances, at: usize) -> Answer<Option<Dependence>> {
+fn reduction_dependence(own: &Instances, at: usize) -> Answer<Option<Dependence>> {
     if !own.is_reduction() {
         return Ok(None);
     }
     let (context, all) = (own.domain.context(), own.coordinates.len());
-    let mut pairs = own.write.elements.then(&own.write.elements.reverse());
+    let mut pairs = own.write.elements.apply_range(&own.write.elements.reverse());
     pairs = (0..own.loops.len()).fold(pairs, |pairs, at| pairs.where_equal(at, at));
-    let pairs = pairs.intersect(&Map::earlier(context, all)).coalesce();
+    let pairs = pairs.intersect(&Map::lex_less(context, all)).coalesce();
     if pairs.is_empty()? {
         return Ok(None);
     }
     let (tensor, exact) = (own.write.tensor, own.write.exact);
-    Ok(Some(Dependence { kind: Kind::Output, from: at, to: at, tensor, pairs, exact, relaxed: true }))
+    Ok(Some(Dependence {
+        kind: DependenceKind::Output,
+        from: at,
+        to: at,
+        tensor,
+        pairs,
+        exact,
+        relaxed: true,
+    }))
 }
 
 /// The origin of the value that a read sees: one statement in one iteration of the loops around it.
@@ -152,19 +160,19 @@ pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
     let mut accesses = Accesses::new(context);
     for own in &model.statements {
         let versions = versions(own);
-        let elements = versions.identity().without_results(0, own.loops.len());
+        let elements = versions.identity().project_out_outputs(0, own.loops.len());
         let times = time(context, own, own.loops.len() + rank(model, own.write.tensor), depth);
-        accesses.write(own.write.tensor.index(), &elements, &times.of(&versions));
+        accesses.add_write(own.write.tensor.index(), &elements, &times.intersect_domain(&versions));
     }
     let mut readers = Vec::new();
     for (at, own) in model.statements.iter().enumerate() {
-        let times = time(context, own, own.coordinates.len(), depth).of(&own.domain);
+        let times = time(context, own, own.coordinates.len(), depth).intersect_domain(&own.domain);
         for (number, read) in own.reads.iter().enumerate() {
-            accesses.read(read.tensor.index(), &read.elements, &times);
+            accesses.add_read(read.tensor.index(), &read.elements, &times);
             readers.push(Reader::Read(at, number));
         }
-        if own.updates() {
-            accesses.read(own.write.tensor.index(), &own.write.elements, &times);
+        if own.needs_previous_value() {
+            accesses.add_read(own.write.tensor.index(), &own.write.elements, &times);
             readers.push(Reader::Update(at));
         }
     }
@@ -174,8 +182,8 @@ pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
         let end = Affine::constant(context, dimensions, i64::from(i32::MAX));
         let zero = Affine::constant(context, dimensions, 0);
         let times: Vec<Affine> = std::iter::once(end).chain(std::iter::repeat_n(zero, 2 * depth)).collect();
-        let times = Map::from_functions(context, dimensions, &times).of(&elements);
-        accesses.read(tensor.index(), &elements.identity(), &times);
+        let times = Map::from_functions(context, dimensions, &times).intersect_domain(&elements);
+        accesses.add_read(tensor.index(), &elements.identity(), &times);
         readers.push(Reader::Caller(tensor));
     }
     let flow = accesses.flow()?;
@@ -197,7 +205,7 @@ pub fn versions(own: &Instances) -> Set {
 /// Maps instances of a statement to the version that each instance is a part of.
 pub fn version_of(own: &Instances) -> Map {
     let inner = own.coordinates.len() - own.loops.len();
-    own.domain.identity().without_results(own.loops.len(), inner).beside(&own.write.elements)
+    own.domain.identity().project_out_outputs(own.loops.len(), inner).flat_range_product(&own.write.elements)
 }
 
 fn rank(model: &Model, tensor: TensorId) -> usize {
@@ -210,7 +218,7 @@ fn time(context: &Context, own: &Instances, coordinates: usize, depth: usize) ->
     let number = |value: usize| Affine::constant(context, coordinates, value as i64);
     let mut parts = Vec::new();
     for at in 0..=depth {
-        parts.push(number(own.place(at)));
+        parts.push(number(own.position(at)));
         if at < depth {
             parts.push(match at < own.loops.len() {
                 true => Affine::variable(context, coordinates, at),

@@ -22,7 +22,7 @@ pub mod prove;
 pub mod text;
 
 pub use coordinates::Coordinates;
-pub use dependence::{Dependence, Kind, dependences};
-pub use model::{Instances, Model, Touch};
+pub use dependence::{Dependence, DependenceKind, dependences};
+pub use model::{AccessRelation, Instances, Model};
 pub use prove::{Verdict, prove, prove_within};
 pub use tilewright_isl as isl;

@@ -30,18 +30,18 @@ pub struct Instances<'p> {
     /// The instances that exist.
     pub domain: Set,
     /// The elements that the statement writes.
-    pub write: Touch,
+    pub write: AccessRelation,
     /// The elements that the statement reads, one entry for each access, in source order. The
     /// elements that a reduction updates are not included.
-    pub reads: Vec<Touch>,
+    pub reads: Vec<AccessRelation>,
     /// The statement's positions among its siblings: outside all loops, then in each loop around
     /// it.
-    places: Vec<usize>,
+    positions: Vec<usize>,
 }
 
 /// The elements of one tensor that instances read or write by one access.
 #[derive(Clone, Debug)]
-pub struct Touch {
+pub struct AccessRelation {
     /// The tensor.
     pub tensor: TensorId,
     /// The subscripts.
@@ -63,13 +63,13 @@ impl<'p> Model<'p> {
             program,
             shapes: shapes?,
             loops: Vec::new(),
-            places: vec![0],
-            found: Vec::new(),
+            positions: vec![0],
+            statements: Vec::new(),
         };
         for stage in &program.stages {
             builder.nodes(&stage.body)?;
         }
-        Some(Model { program, statements: builder.found })
+        Some(Model { program, statements: builder.statements })
     }
 
     /// All elements of a tensor.
@@ -83,7 +83,7 @@ impl<'p> Model<'p> {
     pub fn before(&self, first: usize, second: usize) -> Map {
         let (a, b) = (&self.statements[first], &self.statements[second]);
         let common = a.common_loops(b);
-        let mut equal = Map::between(&a.domain, &b.domain);
+        let mut equal = Map::from_domain_and_range(&a.domain, &b.domain);
         let mut pairs: Option<Map> = None;
         for at in 0..common {
             let level = equal.where_less(at, at);
@@ -93,7 +93,7 @@ impl<'p> Model<'p> {
         let context = a.domain.context();
         let none = || Map::empty(context, a.coordinates.len(), b.coordinates.len());
         let ordered = pairs.unwrap_or_else(none);
-        if a.places[common] < b.places[common] { ordered.union(&equal) } else { ordered }
+        if a.positions[common] < b.positions[common] { ordered.union(&equal) } else { ordered }
     }
 }
 
@@ -106,8 +106,8 @@ impl Instances<'_> {
 
     /// The statement's position among its siblings inside `depth` loops; 0 if fewer loops are
     /// around it.
-    pub fn place(&self, depth: usize) -> usize {
-        self.places.get(depth).copied().unwrap_or(0)
+    pub fn position(&self, depth: usize) -> usize {
+        self.positions.get(depth).copied().unwrap_or(0)
     }
 
     /// Checks whether the statement reduces values into elements.
@@ -116,7 +116,7 @@ impl Instances<'_> {
     }
 
     /// Checks whether the statement needs the values that its elements had before.
-    pub fn updates(&self) -> bool {
+    pub fn needs_previous_value(&self) -> bool {
         matches!(self.statement.update, Update::Reduce { reset: false, .. })
     }
 }
@@ -131,8 +131,8 @@ struct Builder<'a, 'p> {
     shapes: Vec<Vec<i64>>,
     loops: Vec<VarId>,
     /// The position of the next node, outside all loops and in each open loop.
-    places: Vec<usize>,
-    found: Vec<Instances<'p>>,
+    positions: Vec<usize>,
+    statements: Vec<Instances<'p>>,
 }
 
 impl<'p> Builder<'_, 'p> {
@@ -141,17 +141,17 @@ impl<'p> Builder<'_, 'p> {
             match node {
                 Node::Statement(statement) => {
                     let instances = self.instances(statement)?;
-                    self.found.push(instances);
+                    self.statements.push(instances);
                 }
                 Node::For(inner) => {
                     self.loops.push(inner.var);
-                    self.places.push(0);
+                    self.positions.push(0);
                     self.nodes(&inner.body)?;
-                    self.places.pop();
+                    self.positions.pop();
                     self.loops.pop();
                 }
             }
-            if let Some(place) = self.places.last_mut() {
+            if let Some(place) = self.positions.last_mut() {
                 *place += 1;
             }
         }
@@ -172,28 +172,41 @@ impl<'p> Builder<'_, 'p> {
         if !is_box {
             return None;
         }
-        let mut reads = Reads { builder: self, coordinates: &coordinates, found: Vec::new() };
+        let mut reads = Reads { builder: self, coordinates: &coordinates, accesses: Vec::new() };
         reads.expr(&statement.value, &domain, true);
         for index in &statement.indices {
             reads.index(index, &domain, true);
         }
-        let reads = reads.found;
-        let write = self.touch(&coordinates, statement.target, &statement.indices, (&domain, true));
+        let reads = reads.accesses;
+        let write = self.access_relation(&coordinates, statement.target, &statement.indices, (&domain, true));
         let loops = self.loops.clone();
-        Some(Instances { statement, loops, coordinates, domain, write, reads, places: self.places.clone() })
+        Some(Instances {
+            statement,
+            loops,
+            coordinates,
+            domain,
+            write,
+            reads,
+            positions: self.positions.clone(),
+        })
     }
 
     /// The elements of one access. `at` holds the instances that make the access, and whether
     /// exactly these instances make it.
-    fn touch(
+    fn access_relation(
         &self,
         coordinates: &Coordinates,
         tensor: TensorId,
         indices: &[IndexExpr],
         at: (&Set, bool),
-    ) -> Touch {
+    ) -> AccessRelation {
         let (elements, exact) = coordinates.elements(indices, &self.shapes[tensor.index()]);
-        Touch { tensor, indices: indices.to_vec(), elements: elements.of(at.0), exact: exact && at.1 }
+        AccessRelation {
+            tensor,
+            indices: indices.to_vec(),
+            elements: elements.intersect_domain(at.0),
+            exact: exact && at.1,
+        }
     }
 }
 
@@ -201,7 +214,7 @@ impl<'p> Builder<'_, 'p> {
 struct Reads<'a, 'p> {
     builder: &'a Builder<'a, 'p>,
     coordinates: &'a Coordinates,
-    found: Vec<Touch>,
+    accesses: Vec<AccessRelation>,
 }
 
 impl Reads<'_, '_> {
@@ -213,12 +226,12 @@ impl Reads<'_, '_> {
             ExprKind::Index(index) => self.index(index, at, exact),
             ExprKind::Select(parts) => {
                 self.expr(&parts[0], at, exact);
-                self.sides(&parts[0], &parts[1], Some(&parts[2]), at, exact);
+                self.branches(&parts[0], &parts[1], Some(&parts[2]), at, exact);
             }
             ExprKind::Binary(op, pair) if op.is_logical() => {
                 self.expr(&pair[0], at, exact);
                 match op {
-                    BinaryOp::And => self.sides(&pair[0], &pair[1], None, at, exact),
+                    BinaryOp::And => self.branches(&pair[0], &pair[1], None, at, exact),
                     _ => self.otherwise(&pair[0], &pair[1], at, exact),
                 }
             }
@@ -227,7 +240,7 @@ impl Reads<'_, '_> {
     }
 
     /// Visits `then` where the condition holds, and `otherwise` where the condition does not hold.
-    fn sides(&mut self, condition: &Expr, then: &Expr, otherwise: Option<&Expr>, at: &Set, exact: bool) {
+    fn branches(&mut self, condition: &Expr, then: &Expr, otherwise: Option<&Expr>, at: &Set, exact: bool) {
         match self.coordinates.condition(condition) {
             Some(holds) => self.expr(then, &at.intersect(&holds), exact),
             None => self.expr(then, at, false),
@@ -246,8 +259,9 @@ impl Reads<'_, '_> {
 
     fn access(&mut self, access: &Access, at: &Set, exact: bool) {
         access.indices.iter().for_each(|index| self.index(index, at, exact));
-        let touch = self.builder.touch(self.coordinates, access.tensor, &access.indices, (at, exact));
-        self.found.push(touch);
+        let touch =
+            self.builder.access_relation(self.coordinates, access.tensor, &access.indices, (at, exact));
+        self.accesses.push(touch);
     }
 
     /// Visits the data in a subscript. `IndexExpr::visit` does not fit, because it also visits data

@@ -6,9 +6,9 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 use tilewright::ir::{DType, Number};
 use tilewright::syntax::ast::Function;
-use tilewright::syntax::diagnostic::similar;
+use tilewright::syntax::diagnostic::most_similar;
 
-use crate::tensor::{Tensor, about, refuse_gradient, refuse_odd_bools};
+use crate::tensor::{Tensor, refuse_gradient, refuse_invalid_bools, with_parameter_name};
 
 /// A parameter as the function declares it.
 #[derive(Clone, Debug)]
@@ -83,7 +83,8 @@ pub fn read<'py>(
             Ok(object) => Some(object),
             Err(_) => kwargs.map(named).transpose()?.flatten(),
         };
-        let missing = || PyTypeError::new_err(format!("{function}() misses `{}`", parameter.name));
+        let missing =
+            || PyTypeError::new_err(format!("{function}() is missing the argument `{}`", parameter.name));
         objects.push(object.ok_or_else(missing)?);
     }
     // Numbers are read first, because their conversion may run Python code, which must not change a
@@ -112,7 +113,7 @@ fn unknown(function: &str, parameters: &[Parameter], sizes: &[String], name: &st
     let is_parameter = |size: &&str| parameters.iter().any(|own| own.name == *size);
     let sizes = || sizes.iter().map(String::as_str).filter(|size| !is_parameter(size));
     let names = || parameters.iter().map(|own| own.name.as_str()).chain(sizes());
-    let hint = similar(name, names()).map(|close| format!(" Did you mean {close}?")).unwrap_or_default();
+    let hint = most_similar(name, names()).map(|close| format!(" Did you mean {close}?")).unwrap_or_default();
     let listed = names().collect::<Vec<_>>().join(", ");
     PyTypeError::new_err(format!("{function}() has no parameter `{name}`.{hint} It has: {listed}"))
 }
@@ -121,7 +122,7 @@ fn unknown(function: &str, parameters: &[Parameter], sizes: &[String], name: &st
 fn tensor<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let tensor = Tensor::read(object, &parameter.name)?;
     refuse_other_type(&parameter.name, parameter.dtype, &tensor)?;
-    refuse_odd_bools(&tensor, &parameter.name)?;
+    refuse_invalid_bools(&tensor, &parameter.name)?;
     Ok(tensor)
 }
 
@@ -154,7 +155,7 @@ pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<N
     // An exception of the object itself, other than `TypeError`, says more than a generic message.
     let other = |error: PyErr, what: &str| match error.is_instance_of::<PyTypeError>(py) {
         true => wrong(what),
-        false => about(py, name, error),
+        false => with_parameter_name(py, name, error),
     };
     refuse_gradient(object, name)?;
     if dtype.is_float() {
@@ -184,7 +185,7 @@ pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<N
         Some(number) => Ok(Number::Int(number)),
         None => {
             let error = PyOverflowError::new_err(format!("{whole} is not between {low} and {high}"));
-            Err(about(py, name, error))
+            Err(with_parameter_name(py, name, error))
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
     };
     if !object.get_type().is(plain(py)) && object.hasattr("mask")? {
         return Err(PyTypeError::new_err(format!(
-            "`{name}` is masked, which no program knows: give {name}.filled(…), or {name}.data for what is under the mask"
+            "`{name}` is a masked array, which programs do not support: give {name}.filled(…), or {name}.data to ignore the mask"
         )));
     }
     let dtype = match dtype_of(number) {
@@ -50,7 +50,7 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
     let bytes = dtype.bytes() as isize;
     if steps.iter().any(|step| step % bytes != 0) {
         return Err(PyValueError::new_err(format!(
-            "`{name}` has strides that are no whole number of elements, as a field of a structure has; give {name}.copy()"
+            "`{name}` has strides that are not multiples of the element size, like a field of a structured array; give {name}.copy()"
         )));
     }
     let strides: Strides = steps.iter().map(|step| step / bytes).collect();
@@ -197,7 +197,7 @@ fn other_type(array: &Bound<'_, PyAny>, name: &str) -> PyResult<DType> {
         return Ok(DType::BFloat16);
     }
     let message = if is_native && dtype.getattr("isnative")?.is_truthy()? {
-        format!("`{name}` is an array of {dtype}, which no program knows")
+        format!("`{name}` is an array of {dtype}, which the language does not have")
     } else {
         format!(
             "`{name}` is an array of {dtype}, with the bytes of another machine: give {name}.astype({name}.dtype.newbyteorder('='))"

@@ -20,9 +20,9 @@ use tilewright::target::{GpuApi, TargetName};
 use crate::arguments::{Parameter, Value, Values};
 use crate::code::Code;
 use crate::error;
+use crate::fast_path::{self, Addresses, FastPath, Pointers};
 use crate::place::{Place, cache_path, refuse_forked};
 use crate::pools;
-use crate::quick::{self, Addresses, Pointers, Quick};
 use crate::results::{self, Results};
 use crate::source::Source;
 use crate::stack::with_stack;
@@ -30,7 +30,7 @@ use crate::tensor::{Library, Memory, Tensor};
 
 /// A call with at most this many iterations takes about a microsecond, as long as releasing and
 /// reacquiring the interpreter lock.
-const TINY: u128 = 1000;
+const MAX_TINY_ITERATIONS: u128 = 1000;
 
 /// A function compiled at given sizes.
 pub struct Compiled {
@@ -53,13 +53,13 @@ pub struct Compiled {
     /// The code.
     pub code: Code,
     /// The fast path for calls with NumPy arrays, where it is possible.
-    quick: Option<Quick>,
+    fast_path: Option<FastPath>,
     /// Whether a call is so short that it keeps the interpreter lock.
     is_tiny: bool,
 }
 
 /// The schedule that a kernel is compiled with.
-pub enum Wanted {
+pub enum ScheduleChoice {
     /// The best known schedule.
     Best,
     /// The default schedule, even where a tuned one exists.
@@ -76,9 +76,9 @@ impl Compiled {
         parameters: &Arc<[Parameter]>,
         program: Program,
         place: Place,
-        wanted: Wanted,
+        wanted: ScheduleChoice,
     ) -> PyResult<Compiled> {
-        let make = || Compiled::make(source, parameters, program, place, wanted);
+        let make = || Compiled::compile(source, parameters, program, place, wanted);
         let (compiled, warning) = py.detach(|| with_stack(make))?;
         if let Some(warning) = warning {
             let warning = CString::new(warning).unwrap_or_default();
@@ -88,12 +88,12 @@ impl Compiled {
     }
 
     /// Compiles a program, and returns the warning to issue, if any. Needs a deep stack.
-    pub fn make(
+    pub fn compile(
         source: &Arc<Source>,
         parameters: &Arc<[Parameter]>,
         program: Program,
         place: Place,
-        wanted: Wanted,
+        wanted: ScheduleChoice,
     ) -> PyResult<(Compiled, Option<String>)> {
         let target = place.open()?;
         let Chosen { schedule, origin, warning } = choose(&program, &target, wanted);
@@ -102,7 +102,7 @@ impl Compiled {
                 CompileError::Refused(refusal) => error::refused(&schedule, &refusal),
                 CompileError::Build(failed) => error::build(failed),
             })?;
-        let threads = target.target().hardware().capabilities().pool;
+        let threads = target.target().hardware().capabilities().pool_threads;
         let code = Code::new(code, threads);
         let (source, parameters) = (Arc::clone(source), Arc::clone(parameters));
         let mut compiled = Compiled {
@@ -116,12 +116,12 @@ impl Compiled {
             nest,
             is_constant: Vec::new(),
             code,
-            quick: None,
+            fast_path: None,
             is_tiny: false,
         };
         let is_constant = |own: &Parameter| compiled.constants().any(|name| name == own.name);
         compiled.is_constant = compiled.parameters.iter().map(is_constant).collect();
-        compiled.is_tiny = iterations(&compiled.program) <= TINY;
+        compiled.is_tiny = iterations(&compiled.program) <= MAX_TINY_ITERATIONS;
         if compiled.signature().constants.is_empty() {
             compiled.bind(&[])?;
         }
@@ -151,7 +151,7 @@ impl Compiled {
     fn bind(&mut self, constants: &[View<'_>]) -> PyResult<()> {
         self.code.bind(constants).map_err(|error| error::run(&self.source, error))?;
         if self.code.threads().is_some() {
-            self.quick = Quick::new(&self.parameters, self.code.signature());
+            self.fast_path = FastPath::new(&self.parameters, self.code.signature());
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Compiled {
             target: self.target.clone(),
             nest: self.nest.clone(),
             code,
-            quick: None,
+            fast_path: None,
             is_tiny: self.is_tiny,
         };
         // SAFETY: the caller has checked that the tensors are in the host's memory, and they are
@@ -191,29 +191,29 @@ impl Compiled {
 
     fn text_of(&self, stage: &str) -> PyResult<String> {
         let target = self.target.target();
-        let stages = Stage::of(target);
+        let stages = Stage::all_for(target);
         let Some(found) = stages.iter().find(|own| own.name() == stage) else {
             let known = stages.iter().map(|own| format!("{:?}", own.name())).collect::<Vec<_>>().join(", ");
             return Err(PyValueError::new_err(format!(
-                "there is no stage {stage:?} here; there are {known}"
+                "this kernel has no stage {stage:?}; its stages are {known}"
             )));
         };
         let text = found.text(&self.program, &self.schedule, &self.nest, target);
         text.map_err(|failed| match failed {
             StageError::Codegen(failed) => error::build(failed.into()),
-            StageError::InvalidNest(_) | StageError::OtherTarget(_) => error::bug(&failed),
+            StageError::InvalidNest(_) | StageError::NoSuchStage(_) => error::bug(&failed),
         })
     }
 
     /// Calls the code through the fast path. Returns `None` unless all tensors are NumPy arrays
     /// that the code accepts as they are.
-    pub fn call_quickly<'py>(
+    pub fn call_fast_path<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (Some(quick), Some((bound, threads))) = (&self.quick, self.code.on_cpu()) else {
+        let (Some(quick), Some((bound, threads))) = (&self.fast_path, self.code.on_cpu()) else {
             return Ok(None);
         };
         let Some(pointers) = quick.read(py, args, out)? else { return Ok(None) };
@@ -225,7 +225,7 @@ impl Compiled {
         let run = || unsafe { addresses.run(bound, &pool, &scalars) };
         let called = if self.is_tiny { run() } else { py.detach(run) };
         called.map_err(|error| error::run(&self.source, error))?;
-        quick::returned(py, objects).map(Some)
+        fast_path::return_value(py, objects).map(Some)
     }
 
     /// Calls the code with arguments of any library.
@@ -239,13 +239,19 @@ impl Compiled {
             refuse_forked()?;
         }
         let signature = self.signature();
-        let given = out.map(|out| results::given(&signature.results, out)).transpose()?;
-        let (library, memory) = self.whose(values, given.as_deref().unwrap_or_default())?;
+        let given = out.map(|out| results::read_out_argument(&signature.results, out)).transpose()?;
+        let (library, memory) = self.library_and_memory(values, given.as_deref().unwrap_or_default())?;
         let mut results = match given {
-            None => results::make(py, &signature.results, library, memory, like(values, library))?,
+            None => results::make_results(
+                py,
+                &signature.results,
+                library,
+                memory,
+                example_of_library(values, library),
+            )?,
             Some(given) => {
                 if let Some(other) = given.iter().find(|given| given.memory != memory) {
-                    return Err(elsewhere("out", other.memory, memory));
+                    return Err(wrong_memory("out", other.memory, memory));
                 }
                 let name = |at: usize| self.parameters[at].name.clone();
                 results::refuse_overlap(&signature.results, &given, name, values)?;
@@ -253,18 +259,18 @@ impl Compiled {
             }
         };
         match memory {
-            Memory::Host => self.call_here(py, values, &mut results)?,
+            Memory::Host => self.call_on_host(py, values, &mut results)?,
             Memory::Cuda(ordinal) if self.is_on_gpu() => {
-                self.call_there(py, values, &results, out.is_some(), ordinal)?;
+                self.call_on_gpu(py, values, &results, out.is_some(), ordinal)?;
             }
-            Memory::Cuda(_) => return Err(elsewhere("a tensor", memory, Memory::Host)),
+            Memory::Cuda(_) => return Err(wrong_memory("a tensor", memory, Memory::Host)),
         }
-        results::returned(py, results, library, out.is_some())
+        results::return_value(py, results, library, out.is_some())
     }
 
     /// Returns the library of the tensors and the memory that holds all of them. If no input is a
     /// tensor, the tensors for the results decide.
-    fn whose(&self, values: &Values<'_>, results: &[Tensor<'_>]) -> PyResult<(Library, Memory)> {
+    fn library_and_memory(&self, values: &Values<'_>, results: &[Tensor<'_>]) -> PyResult<(Library, Memory)> {
         let (mut library, mut memory) = (Library::NumPy, None);
         for (value, parameter) in values.iter().zip(self.parameters.iter()) {
             let Value::Tensor(tensor) = value else { continue };
@@ -274,7 +280,7 @@ impl Compiled {
             match memory {
                 None => memory = Some(tensor.memory),
                 Some(first) if first != tensor.memory => {
-                    return Err(elsewhere(&format!("`{}`", parameter.name), tensor.memory, first));
+                    return Err(wrong_memory(&format!("`{}`", parameter.name), tensor.memory, first));
                 }
                 Some(_) => {}
             }
@@ -290,7 +296,7 @@ impl Compiled {
                 return Err(PyValueError::new_err(format!(
                     "this kernel is for {}, and the tensors are {}",
                     self.place,
-                    named(memory)
+                    describe_memory(memory)
                 )));
             }
         }
@@ -298,7 +304,7 @@ impl Compiled {
     }
 
     /// Calls the code with tensors in the host's memory.
-    fn call_here<'py>(
+    fn call_on_host<'py>(
         &self,
         py: Python<'py>,
         values: &Values<'py>,
@@ -335,7 +341,7 @@ impl Compiled {
 }
 
 /// Returns an argument that is a tensor of this library.
-fn like<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<'py, PyAny>> {
+fn example_of_library<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<'py, PyAny>> {
     values.iter().find_map(|value| match value {
         Value::Tensor(tensor) if tensor.library == library => Some(&tensor.object),
         _ => None,
@@ -350,24 +356,26 @@ struct Chosen {
     warning: Option<String>,
 }
 
-fn choose(program: &Program, target: &OpenTarget, wanted: Wanted) -> Chosen {
+fn choose(program: &Program, target: &OpenTarget, wanted: ScheduleChoice) -> Chosen {
     let mut warning = None;
     let chosen = match wanted {
-        Wanted::Given(schedule) => ChosenSchedule::given(schedule),
-        Wanted::Default => ChosenSchedule::default(program, target),
-        Wanted::Best => {
-            cache_path().and_then(|path| ChosenSchedule::best(program, target, &path)).unwrap_or_else(|why| {
-                // An unreadable cache costs only speed.
-                if !matches!(why, CacheError::Missing(_)) {
-                    let why = error::cache_text(&why);
-                    warning = Some(format!("{why}; the default schedule is used"));
-                }
-                ChosenSchedule::default(program, target)
-            })
+        ScheduleChoice::Given(schedule) => ChosenSchedule::given(schedule),
+        ScheduleChoice::Default => ChosenSchedule::default(program, target),
+        ScheduleChoice::Best => {
+            cache_path().and_then(|path| ChosenSchedule::from_cache(program, target, &path)).unwrap_or_else(
+                |why| {
+                    // An unreadable cache costs only speed.
+                    if !matches!(why, CacheError::Missing(_)) {
+                        let why = error::cache_text(&why);
+                        warning = Some(format!("{why}; the default schedule is used"));
+                    }
+                    ChosenSchedule::default(program, target)
+                },
+            )
         }
     };
     let origin = match chosen.origin {
-        Origin::Given => "its own schedule",
+        Origin::Given => "given schedule",
         Origin::Tuned { is_default: false, .. } => "tuned schedule",
         Origin::Default | Origin::Tuned { .. } => "default schedule",
     };
@@ -388,17 +396,17 @@ fn iterations(program: &Program) -> u128 {
     counts.fold(0, u128::saturating_add)
 }
 
-fn named(memory: Memory) -> String {
+fn describe_memory(memory: Memory) -> String {
     match memory {
         Memory::Host => "in the memory of the CPU".to_owned(),
         Memory::Cuda(ordinal) => format!("on cuda:{ordinal}"),
     }
 }
 
-fn elsewhere(what: &str, found: Memory, wanted: Memory) -> PyErr {
+fn wrong_memory(what: &str, found: Memory, wanted: Memory) -> PyErr {
     PyValueError::new_err(format!(
-        "{what} is {}, and others are {}: move it there",
-        named(found),
-        named(wanted)
+        "{what} is {}, and the other tensors are {}: move it there",
+        describe_memory(found),
+        describe_memory(wanted)
     ))
 }

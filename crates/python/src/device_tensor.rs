@@ -11,7 +11,7 @@ use tilewright::ir::DType;
 use tilewright::runtime::gpu::{Device, DeviceBuffer};
 use tilewright::syntax::sizes::shape_text;
 
-use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, PlainManaged};
+use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, UnversionedManaged};
 use crate::error;
 use crate::tensor::{Library, Memory, Owner, Tensor, row_major};
 
@@ -25,8 +25,8 @@ pub struct DeviceTensor {
 }
 
 /// The data that an exported tensor needs until its deleter is called.
-struct Handed {
-    managed: PlainManaged,
+struct ExportedTensor {
+    managed: UnversionedManaged,
     shape: Vec<i64>,
     _buffer: Arc<DeviceBuffer>,
 }
@@ -45,21 +45,24 @@ impl DeviceTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = (stream, max_version);
         if copy == Some(true) || dl_device.is_some_and(|device| device != (CUDA, self.ordinal)) {
-            return Err(PyBufferError::new_err("this tensor is not copied, and stays on its GPU"));
+            return Err(PyBufferError::new_err("this tensor cannot be copied or moved to another device"));
         }
         let buffer = Arc::clone(&self.buffer);
         let device = DlDevice { kind: CUDA, ordinal: self.ordinal as i32 };
         let mut shape: Vec<i64> = self.shape.iter().map(|extent| *extent as i64).collect();
-        let tensor = DlTensor::wanted(self.dtype, &mut shape, device).at(buffer.address());
-        let managed = PlainManaged::new(tensor, give_back);
-        let handed = Box::into_raw(Box::new(Handed { managed, shape, _buffer: buffer }));
+        let tensor = DlTensor::without_data(self.dtype, &mut shape, device).with_address(buffer.address());
+        let managed = UnversionedManaged::new(tensor, release_exported);
+        let handed = Box::into_raw(Box::new(ExportedTensor { managed, shape, _buffer: buffer }));
         // SAFETY: the box was just made. The consumer of the capsule calls the deleter. The
         // destructor of a capsule that was never consumed calls it otherwise.
         unsafe {
             (*handed).managed.set_context(handed.cast());
             (*handed).managed.set_shape((*handed).shape.as_mut_ptr());
-            let capsule =
-                ffi::PyCapsule_New((&raw mut (*handed).managed).cast(), PLAIN.as_ptr(), Some(forgotten));
+            let capsule = ffi::PyCapsule_New(
+                (&raw mut (*handed).managed).cast(),
+                PLAIN.as_ptr(),
+                Some(destroy_capsule),
+            );
             Bound::from_owned_ptr_or_err(py, capsule)
         }
     }
@@ -74,17 +77,17 @@ impl DeviceTensor {
 }
 
 /// The deleter, which the consumer of the tensor calls when it is done.
-unsafe extern "C" fn give_back(managed: *mut PlainManaged) {
+unsafe extern "C" fn release_exported(managed: *mut UnversionedManaged) {
     // SAFETY: the context is the box that `__dlpack__` made, and the deleter is called once.
-    unsafe { drop(Box::from_raw((*managed).context().cast::<Handed>())) };
+    unsafe { drop(Box::from_raw((*managed).context().cast::<ExportedTensor>())) };
 }
 
 /// The destructor of a capsule. A capsule that still has its first name was never consumed.
-unsafe extern "C" fn forgotten(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn destroy_capsule(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule was made by `__dlpack__`.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, PLAIN.as_ptr()) == 1 {
-            give_back(ffi::PyCapsule_GetPointer(capsule, PLAIN.as_ptr()).cast::<c_void>().cast());
+            release_exported(ffi::PyCapsule_GetPointer(capsule, PLAIN.as_ptr()).cast::<c_void>().cast());
         }
     }
 }

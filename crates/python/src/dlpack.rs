@@ -62,16 +62,19 @@ pub struct DlTensor {
 
 /// A tensor with its owner, in the format before version 1.
 #[repr(C)]
-pub struct PlainManaged {
+pub struct UnversionedManaged {
     tensor: DlTensor,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut PlainManaged)>,
+    deleter: Option<unsafe extern "C" fn(*mut UnversionedManaged)>,
 }
 
-impl PlainManaged {
+impl UnversionedManaged {
     /// Makes a tensor that `deleter` releases.
-    pub fn new(tensor: DlTensor, deleter: unsafe extern "C" fn(*mut PlainManaged)) -> PlainManaged {
-        PlainManaged { tensor, context: std::ptr::null_mut(), deleter: Some(deleter) }
+    pub fn new(
+        tensor: DlTensor,
+        deleter: unsafe extern "C" fn(*mut UnversionedManaged),
+    ) -> UnversionedManaged {
+        UnversionedManaged { tensor, context: std::ptr::null_mut(), deleter: Some(deleter) }
     }
 
     /// The owner's data.
@@ -104,7 +107,7 @@ pub struct VersionedManaged {
 /// A tensor that a producer has handed over. Dropping it calls the deleter.
 pub enum Managed {
     /// The format before version 1.
-    Plain(NonNull<PlainManaged>),
+    Plain(NonNull<UnversionedManaged>),
     /// The format since version 1.
     Versioned(NonNull<VersionedManaged>),
 }
@@ -147,9 +150,9 @@ impl Managed {
             return Managed::versioned(pointer.cast());
         }
         let plain = taken(PLAIN, USED_PLAIN).and_then(NonNull::new);
-        plain
-            .map(|pointer| Managed::Plain(pointer.cast()))
-            .ok_or_else(|| PyBufferError::new_err("__dlpack__ gave no tensor that is still to be had"))
+        plain.map(|pointer| Managed::Plain(pointer.cast())).ok_or_else(|| {
+            PyBufferError::new_err("__dlpack__ returned no tensor, or one that was consumed before")
+        })
     }
 
     /// Takes over a tensor that a producer has already released.
@@ -205,7 +208,7 @@ impl Drop for Managed {
 
 impl DlTensor {
     /// Describes a tensor to allocate, without data. The description is valid as long as `shape`.
-    pub fn wanted(dtype: DType, shape: &mut [i64], device: DlDevice) -> DlTensor {
+    pub fn without_data(dtype: DType, shape: &mut [i64], device: DlDevice) -> DlTensor {
         let code = match dtype {
             DType::Bool => 6,
             DType::BFloat16 => 4,
@@ -225,7 +228,7 @@ impl DlTensor {
     }
 
     /// The same description with data at an address.
-    pub fn at(self, address: u64) -> DlTensor {
+    pub fn with_address(self, address: u64) -> DlTensor {
         DlTensor { data: std::ptr::without_provenance_mut(address as usize), ..self }
     }
 
@@ -247,12 +250,13 @@ impl DlTensor {
             (4, 16, 1) => DType::BFloat16,
             (6, 8, 1) => DType::Bool,
             (5, ..) => {
-                let message = format!("it has complex{bits} elements, which no program knows");
+                let message = format!("it has complex{bits} elements, which the language does not have");
                 return Err(PyTypeError::new_err(message));
             }
             _ => {
-                let message =
-                    format!("it has elements of {bits} bits (DLPack type {code}), which no program knows");
+                let message = format!(
+                    "it has elements of {bits} bits (DLPack type {code}), which the language does not have"
+                );
                 return Err(PyTypeError::new_err(message));
             }
         };
@@ -266,7 +270,7 @@ impl DlTensor {
 
     /// The extents.
     pub fn shape(&self) -> PyResult<&[i64]> {
-        let negative = || PyValueError::new_err("a tensor with a negative extent");
+        let negative = || PyValueError::new_err("the tensor has a negative extent");
         let shape = self.numbers(self.shape);
         if self.dimensions < 0 || shape.iter().any(|extent| *extent < 0) {
             Err(negative())
@@ -292,8 +296,8 @@ impl DlTensor {
 
 /// Returns the device that holds the elements of an object.
 pub fn device(object: &Bound<'_, PyAny>) -> PyResult<DlDevice> {
-    let told = object.call_method0(intern!(object.py(), "__dlpack_device__"))?;
+    let device = object.call_method0(intern!(object.py(), "__dlpack_device__"))?;
     // The kind may be an enumeration, which is an integer too.
-    let (kind, ordinal): (Bound<'_, PyAny>, i32) = told.extract()?;
+    let (kind, ordinal): (Bound<'_, PyAny>, i32) = device.extract()?;
     Ok(DlDevice { kind: kind.call_method0(intern!(object.py(), "__index__"))?.extract()?, ordinal })
 }

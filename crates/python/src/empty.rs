@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use tilewright::driver::empty::empty_program;
+use tilewright::driver::zero_sizes::empty_program;
 use tilewright::interp::{Inputs, RunError, run};
 use tilewright::ir::{Program, Role, Tensor as Values};
 use tilewright::runtime::{Buffer, Signature};
@@ -17,7 +17,7 @@ use crate::results::{self, Results};
 use crate::source::Source;
 use crate::stack::with_stack;
 use crate::tensor::{Library, Memory, Tensor};
-use crate::tune::example;
+use crate::tune::example_inputs;
 
 /// Calls a function if some size is 0. Returns `None` for other calls, and for sizes at which the
 /// function does not exist; compiling the function reports those.
@@ -34,27 +34,29 @@ pub fn call<'py>(
     let program = with_stack(|| empty_program(&source.parsed, &function.name, &sizes, source.contract));
     let Some(program) = program else { return Ok(None) };
     let signature = Signature::new(&program).map_err(|name| error::bug(&name))?;
-    let whose = Whose::of(request);
+    let whose = ResultKind::of(request);
     let mut results = match out {
-        Some(out) => results::given(&signature.results, out)?,
-        None => results::make(py, &signature.results, whose.library, whose.memory, whose.like.as_ref())?,
+        Some(out) => results::read_out_argument(&signature.results, out)?,
+        None => {
+            results::make_results(py, &signature.results, whose.library, whose.memory, whose.like.as_ref())?
+        }
     };
     let inputs = inputs(function, request, &signature, &results)?;
     let found = py.detach(|| with_stack(|| run(&program, inputs))).map_err(|error| failed(source, error))?;
     write(source, &program, found, &mut results)?;
-    results::returned(py, results, whose.library, out.is_some()).map(Some)
+    results::return_value(py, results, whose.library, out.is_some()).map(Some)
 }
 
 /// The library and the memory of the results, and a tensor of this library.
-struct Whose<'py> {
+struct ResultKind<'py> {
     library: Library,
     memory: Memory,
     like: Option<Bound<'py, PyAny>>,
 }
 
-impl<'py> Whose<'py> {
+impl<'py> ResultKind<'py> {
     /// Results are like the first input that is not NumPy's, as in every call.
-    fn of(request: &Request<'py>) -> Whose<'py> {
+    fn of(request: &Request<'py>) -> ResultKind<'py> {
         let tensors = || {
             request.values.iter().filter_map(|value| match value {
                 Value::Tensor(tensor) => Some(tensor),
@@ -62,7 +64,7 @@ impl<'py> Whose<'py> {
             })
         };
         let first = tensors().find(|tensor| tensor.library != Library::NumPy).or_else(|| tensors().next());
-        Whose {
+        ResultKind {
             library: first.map_or(Library::NumPy, |first| first.library),
             memory: first.map_or(Memory::Host, |first| first.memory),
             like: first.map(|first| first.object.clone()),
@@ -77,7 +79,7 @@ fn inputs(
     signature: &Signature,
     results: &Results<'_>,
 ) -> PyResult<Inputs> {
-    let mut inputs = example(function, request)?;
+    let mut inputs = example_inputs(function, request)?;
     let updated = signature.results.iter().zip(results).filter(|(own, _)| own.role == Role::InOut);
     for (parameter, tensor) in updated {
         refuse_device(tensor)?;

@@ -21,24 +21,19 @@ pyo3::create_exception!(
     tilewright,
     ProgramWarning,
     PyUserWarning,
-    "What may be a mistake in a program, shown under its text."
+    "A possible mistake in a program, shown under its text."
 );
-pyo3::create_exception!(
-    tilewright,
-    DeviceError,
-    PyRuntimeError,
-    "A device that is not there, or does not do what it should."
-);
+pyo3::create_exception!(tilewright, DeviceError, PyRuntimeError, "A device that is missing or has failed.");
 
 /// The exception for a kernel that could not be compiled.
 pub fn build(error: BuildError) -> PyErr {
     match error {
         BuildError::Gpu(error) => gpu(error),
-        BuildError::OpenShape(_) => PyValueError::new_err(error.to_string()),
-        BuildError::Codegen(CodegenError::Target(_)) | BuildError::NoSuchVectors(_) => {
+        BuildError::UnknownShape(_) => PyValueError::new_err(error.to_string()),
+        BuildError::Codegen(CodegenError::Target(_)) | BuildError::UnsupportedVectors(_) => {
             DeviceError::new_err(error.to_string())
         }
-        BuildError::Codegen(_) | BuildError::OtherProgram(_) | BuildError::InvalidNest(_) => bug(&error),
+        BuildError::Codegen(_) | BuildError::NestMismatch(_) | BuildError::InvalidNest(_) => bug(&error),
     }
 }
 

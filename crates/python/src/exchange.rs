@@ -18,7 +18,7 @@ const NAME: &CStr = c"dlpack_exchange_api";
 
 /// The function table of a library.
 #[repr(C)]
-pub struct Exchange {
+pub struct ExchangeTable {
     major: u32,
     _minor: u32,
     _previous: *const c_void,
@@ -34,19 +34,19 @@ pub struct Exchange {
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
 /// A tensor class that has a function table.
-struct Known {
+struct KnownClass {
     class: Py<PyType>,
-    table: &'static Exchange,
+    table: &'static ExchangeTable,
 }
 
 // SAFETY: the table is constant, and its library is never unloaded.
-unsafe impl Send for Known {}
+unsafe impl Send for KnownClass {}
 
 /// Returns the function table of an object's library.
-pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
+pub fn table_of(object: &Bound<'_, PyAny>) -> Option<&'static ExchangeTable> {
     /// The maximum number of remembered classes. Some programs make a new class for every call.
-    const MOST: usize = 64;
-    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    const MAX_CLASSES: usize = 64;
+    static KNOWN: Mutex<Vec<KnownClass>> = Mutex::new(Vec::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = object.get_type();
     if let Some(found) = known().iter().find(|known| known.class.is(&class)) {
@@ -55,27 +55,27 @@ pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
     // The lock is released while Python code runs.
     let table = table(&class)?;
     let mut known = known();
-    if known.len() < MOST {
-        known.push(Known { class: class.unbind(), table });
+    if known.len() < MAX_CLASSES {
+        known.push(KnownClass { class: class.unbind(), table });
     }
     Some(table)
 }
 
-fn table(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
+fn table(class: &Bound<'_, PyType>) -> Option<&'static ExchangeTable> {
     let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__")).ok()?;
     // SAFETY: a capsule of this name points to such a table, which lives until the process ends.
     let table = unsafe {
         let capsule = capsule.as_ptr();
         let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
-        is_one.then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref())
+        is_one.then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<ExchangeTable>().as_ref())
     };
     table.flatten().filter(|table| table.major == MAJOR)
 }
 
-impl Exchange {
+impl ExchangeTable {
     /// Returns the description of an object's tensor without taking ownership. The description is
     /// valid while the object is unchanged. The tensor is not made ready for any stream.
-    pub fn look_at(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<DlTensor>> {
+    pub fn borrow_tensor(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<DlTensor>> {
         let mut tensor = MaybeUninit::uninit();
         // SAFETY: the object is of the class that the table belongs to, and the interpreter lock is
         // held. On success, the function has written the tensor.
@@ -95,7 +95,7 @@ impl Exchange {
     ) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (allocate, wrap) = (self.allocate?, self.wrap?);
         let mut extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
-        let mut wanted = DlTensor::wanted(dtype, &mut extents, device);
+        let mut wanted = DlTensor::without_data(dtype, &mut extents, device);
         let (mut managed, mut object) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut message = String::new();
         // SAFETY: all pointers point to local values. The object takes ownership of the new tensor.

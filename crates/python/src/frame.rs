@@ -158,7 +158,7 @@ pub struct XlaBuffer {
 
 impl CallFrame {
     /// Whether XLA executes the call now. The other stages prepare it.
-    pub fn is_to_run(&self) -> bool {
+    pub fn is_execution(&self) -> bool {
         self.stage == EXECUTE
     }
 
@@ -167,7 +167,7 @@ impl CallFrame {
     /// # Safety
     ///
     /// XLA must have made the frame. The following functions require the same.
-    pub unsafe fn tell_version(&self) -> bool {
+    pub unsafe fn answer_version_query(&self) -> bool {
         // SAFETY: the extensions are a list, and an extension of this kind is a query for metadata.
         unsafe {
             let mut next = self.extensions;
@@ -205,7 +205,7 @@ impl CallFrame {
         // SAFETY: the function is XLA's own.
         let failed = unsafe { ((*self.api).stream)(&raw mut asked) };
         // SAFETY: as above.
-        unsafe { self.refuse(failed, "XLA has no stream")? };
+        unsafe { self.refuse(failed, "XLA did not return the stream of the call")? };
         Ok(asked.stream.addr() as u64)
     }
 
@@ -216,12 +216,12 @@ impl CallFrame {
         // SAFETY: an older XLA lacks the function, which the size of its table shows.
         let failed = unsafe {
             if (*self.api).size < size_of::<Api>() {
-                return Err("this JAX is too old to tell which GPU it is".to_owned());
+                return Err("this version of JAX is too old: it does not report the GPU of a call".to_owned());
             }
             ((*self.api).ordinal)(&raw mut asked)
         };
         // SAFETY: as above.
-        unsafe { self.refuse(failed, "XLA has no device")? };
+        unsafe { self.refuse(failed, "XLA did not return the GPU of the call")? };
         Ok(asked.ordinal.max(0) as usize)
     }
 

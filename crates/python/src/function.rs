@@ -11,16 +11,16 @@ use tilewright::ir::{Expr, ExprKind, IndexExpr, Program, Role, SymbolKind, Tenso
 use tilewright::schedule::text::parse as parse_schedule;
 use tilewright::syntax::diagnostic::Style;
 use tilewright::syntax::sizes::{Sizes, size_names};
-use tilewright::syntax::{Bindings, check, ranges};
+use tilewright::syntax::{Bindings, check, ranges_text};
 
 use crate::arguments::{self, Parameter, Value, Values};
-use crate::compiled::{Compiled, Wanted};
+use crate::compiled::{Compiled, ScheduleChoice};
 use crate::empty;
 use crate::error::ProgramError;
 use crate::kernel::Kernel;
 use crate::place::Place;
 use crate::source::{Source, Text};
-use crate::tensor::{Memory, Tensor, about};
+use crate::tensor::{Memory, Tensor, with_parameter_name};
 
 /// A function. A call with tensors of new shapes compiles a kernel for them. It keeps the 256
 /// kernels that were used last.
@@ -38,24 +38,24 @@ pub struct Function {
     specialised: Vec<bool>,
     /// Whether some results are declared with a shape, which may determine sizes that no input
     /// determines.
-    results_tell_sizes: bool,
+    results_determine_sizes: bool,
     kernels: Mutex<Kernels>,
 }
 
 /// The maximum number of kernels that a function keeps. The least recently used one is dropped.
-const MOST_KERNELS: usize = 256;
+const MAX_KERNELS: usize = 256;
 
 /// The compiled kernels of a function.
 #[derive(Default)]
 struct Kernels {
-    all: HashMap<Key, Kept>,
+    all: HashMap<Key, KeptKernel>,
     last: Option<Arc<Compiled>>,
     /// The number of lookups so far.
-    asked: u64,
+    lookups: u64,
 }
 
 /// A kernel, and the lookup that used it last.
-struct Kept {
+struct KeptKernel {
     compiled: Arc<Compiled>,
     used: u64,
 }
@@ -106,14 +106,15 @@ impl Function {
                 .any(|symbol| symbol.name == parameter.name && matches!(symbol.kind, SymbolKind::Scalar(_)))
         };
         let specialised = parameters.iter().map(is_size).collect();
-        let results_tell_sizes = source.function(&name)?.results.iter().any(|result| result.ty.is_some());
+        let results_determine_sizes =
+            source.function(&name)?.results.iter().any(|result| result.ty.is_some());
         Ok(Function {
             source,
             name,
             parameters: parameters.into(),
             general,
             specialised,
-            results_tell_sizes,
+            results_determine_sizes,
             kernels: Mutex::default(),
         })
     }
@@ -129,9 +130,9 @@ impl Function {
     ) -> PyResult<Bound<'py, PyAny>> {
         if kwargs.is_none()
             && target.is_none()
-            && !self.results_tell_sizes
+            && !self.results_determine_sizes
             && let Some(last) = self.last_on_cpu()
-            && let Some(result) = last.call_quickly(py, args, out)?
+            && let Some(result) = last.call_fast_path(py, args, out)?
         {
             return Ok(result);
         }
@@ -159,8 +160,8 @@ impl Function {
             return Ok(Kernel::new(self.compiled(py, &request, out)?));
         };
         let wanted = match schedule {
-            "default" => Wanted::Default,
-            text => Wanted::Given(read_schedule(text)?),
+            "default" => ScheduleChoice::Default,
+            text => ScheduleChoice::Given(read_schedule(text)?),
         };
         let program = self.program(&request, out)?;
         let compiled = Compiled::new(py, &self.source, &self.parameters, program, request.place, wanted)?;
@@ -243,7 +244,7 @@ impl Function {
     #[getter]
     fn ranges(&self) -> String {
         let checked = check(&self.source.parsed.ast, &self.name, &Bindings::default());
-        ranges(&self.source.text, &checked, &self.general).trim_end().to_owned()
+        ranges_text(&self.source.text, &checked, &self.general).trim_end().to_owned()
     }
 
     /// The schedule of the kernel that was used last.
@@ -303,7 +304,7 @@ impl Function {
                 return Ok(Err(sizes.iter().map(|size| (*size).to_owned()).collect()));
             }
             let whole = object.extract::<i64>();
-            let value = whole.map_err(|error| about(object.py(), name, error))?;
+            let value = whole.map_err(|error| with_parameter_name(object.py(), name, error))?;
             named.push((name.to_owned(), value));
             Ok(Ok(()))
         })?;
@@ -336,7 +337,7 @@ impl Function {
         let place = request.place;
         // Several threads may compile the same kernel at the same time. A lock would avoid that,
         // but a process that is forked meanwhile would inherit it locked for ever.
-        let made = Compiled::new(py, &self.source, &self.parameters, program, place, Wanted::Best)?;
+        let made = Compiled::new(py, &self.source, &self.parameters, program, place, ScheduleChoice::Best)?;
         match self.find(&key) {
             Some(found) => Ok(found),
             None => Ok(self.keep(key, made)),
@@ -349,8 +350,8 @@ impl Function {
 
     fn find(&self, key: &Key) -> Option<Arc<Compiled>> {
         let mut kernels = self.kernels();
-        kernels.asked += 1;
-        let now = kernels.asked;
+        kernels.lookups += 1;
+        let now = kernels.lookups;
         let kept = kernels.all.get_mut(key)?;
         kept.used = now;
         let found = Arc::clone(&kept.compiled);
@@ -364,14 +365,14 @@ impl Function {
     pub fn keep(&self, key: Key, made: Compiled) -> Arc<Compiled> {
         let made = Arc::new(made);
         let mut kernels = self.kernels();
-        if kernels.all.len() >= MOST_KERNELS
+        if kernels.all.len() >= MAX_KERNELS
             && let Some(oldest) =
                 kernels.all.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone())
         {
             kernels.all.remove(&oldest);
         }
-        let used = kernels.asked;
-        kernels.all.insert(key, Kept { compiled: Arc::clone(&made), used });
+        let used = kernels.lookups;
+        kernels.all.insert(key, KeptKernel { compiled: Arc::clone(&made), used });
         kernels.last = Some(Arc::clone(&made));
         made
     }
@@ -403,7 +404,7 @@ impl Function {
                 Value::Scalar(_) => {}
             }
         }
-        if let Some(out) = out.filter(|_| self.results_tell_sizes) {
+        if let Some(out) = out.filter(|_| self.results_determine_sizes) {
             for (_, tensor) in self.typed_results(out)? {
                 extend(&mut numbers, &tensor);
             }
@@ -424,7 +425,7 @@ impl Function {
         }
         let open = open.join(", ");
         Err(PyTypeError::new_err(format!(
-            "the tensors do not tell {open}: give it by name, as in {}(…, {}=…)",
+            "the tensors do not determine {open}: give it by name, as in {}(…, {}=…)",
             self.name,
             open.split(", ").next().unwrap_or_default()
         )))
@@ -449,15 +450,21 @@ impl Function {
         }
         for (value, param) in request.values.iter().zip(&function.params) {
             if let Value::Tensor(tensor) = value {
-                let taken = sizes.take(&param.name, &param.ty, &tensor.shape, param.name.text.clone());
+                let taken =
+                    sizes.infer_from_shape(&param.name, &param.ty, &tensor.shape, param.name.text.clone());
                 taken.map_err(|found| ProgramError::new_err(self.source.draw(&[*found])))?;
             }
         }
-        if let Some(out) = out.filter(|_| self.results_tell_sizes) {
+        if let Some(out) = out.filter(|_| self.results_determine_sizes) {
             for (at, tensor) in self.typed_results(out)? {
                 let result = &function.results[at];
                 let Some(ty) = &result.ty else { continue };
-                let taken = sizes.take(&result.name, ty, &tensor.shape, format!("out {}", result.name.text));
+                let taken = sizes.infer_from_shape(
+                    &result.name,
+                    ty,
+                    &tensor.shape,
+                    format!("out {}", result.name.text),
+                );
                 taken.map_err(|found| ProgramError::new_err(self.source.draw(&[*found])))?;
             }
         }

@@ -36,7 +36,7 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &self.compiled;
         if kwargs.is_none()
-            && let Some(result) = compiled.call_quickly(py, args, out)?
+            && let Some(result) = compiled.call_fast_path(py, args, out)?
         {
             return Ok(result);
         }
@@ -61,7 +61,7 @@ impl Kernel {
         let constants: Vec<Parameter> = compiled.parameters.iter().filter(is_constant).cloned().collect();
         if constants.is_empty() {
             return Err(PyTypeError::new_err(
-                "there is nothing to bind: no input that is left is declared `const`",
+                "there is nothing to bind: no unbound input is declared `const`",
             ));
         }
         let values: Values<'py> =

@@ -33,19 +33,19 @@ mod dlpack;
 mod empty;
 mod error;
 mod exchange;
+mod fast_path;
 mod frame;
 mod function;
+mod gpu_call;
 mod kernel;
 mod place;
 mod pools;
-mod quick;
 mod records;
 mod results;
 mod source;
 mod stack;
 mod streams;
 mod tensor;
-mod there;
 mod tune;
 mod xla;
 
@@ -54,8 +54,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilewright::runtime::gpu::look_for_nvrtc_in;
-use tilewright::tuner::worker::Launch;
+use tilewright::runtime::gpu::add_nvrtc_folders;
+use tilewright::tuner::worker::WorkerCommand;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -72,10 +72,11 @@ fn get_threads() -> usize {
 #[pyo3(signature = (threads = None))]
 fn set_threads(threads: Option<usize>) -> PyResult<()> {
     match threads {
-        Some(0) => Err(PyValueError::new_err("there must be a thread at least")),
-        Some(threads) if threads > pools::MOST_THREADS => {
-            Err(PyValueError::new_err(format!("{threads} threads are more than {}", pools::MOST_THREADS)))
-        }
+        Some(0) => Err(PyValueError::new_err("the number of threads must be at least 1")),
+        Some(threads) if threads > pools::MAX_THREADS => Err(PyValueError::new_err(format!(
+            "{threads} threads are more than the maximum of {}",
+            pools::MAX_THREADS
+        ))),
         threads => {
             pools::set_threads(threads.unwrap_or(0));
             Ok(())
@@ -86,21 +87,21 @@ fn set_threads(threads: Option<usize>) -> PyResult<()> {
 /// Forgets threads and devices that do not exist in a forked process.
 #[pyfunction]
 fn after_fork(py: Python<'_>) {
-    pools::forget(py);
-    place::forget_devices();
+    pools::discard_pools(py);
+    place::mark_forked();
 }
 
 /// Sets the folders of Python packages, one of which may contain NVIDIA's compiler.
 #[pyfunction]
-fn packages_are_in(folders: Vec<PathBuf>) {
-    look_for_nvrtc_in(folders);
+fn set_package_folders(folders: Vec<PathBuf>) {
+    add_nvrtc_folders(folders);
 }
 
 /// Runs the command `tilewright` with these arguments, and returns its exit status. `python` with
 /// `options` starts a worker process of a search.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>, python: PathBuf, options: Vec<String>) -> u8 {
-    let worker = Launch { program: python, arguments: options, variables: Vec::new() };
+    let worker = WorkerCommand { program: python, arguments: options, variables: Vec::new() };
     py.detach(|| tilewright_cli::run(arguments, Some(worker)))
 }
 
@@ -118,7 +119,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;
-    module.add_function(wrap_pyfunction!(packages_are_in, module)?)?;
+    module.add_function(wrap_pyfunction!(set_package_folders, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(place::list_devices, module)?)?;
     module.add_function(wrap_pyfunction!(records::cache_path, module)?)?;

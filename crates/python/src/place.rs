@@ -31,7 +31,7 @@ impl Place {
     pub fn find(name: &str) -> PyResult<Place> {
         name.parse().map(Place::of).map_err(|UnknownTarget { name }| {
             PyValueError::new_err(format!(
-                "there is no target {name:?}; targets are \"cpu\", \"cuda:0\", \"opencl:0\"; tilewright.devices() lists what is there"
+                "there is no target {name:?}; targets are \"cpu\", \"cuda:0\", \"opencl:0\"; tilewright.devices() lists the devices"
             ))
         })
     }
@@ -116,7 +116,7 @@ pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
 pub fn refuse_forked() -> PyResult<()> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(DeviceError::new_err(
-            "a device that was opened before a fork cannot be used behind it: let multiprocessing start processes by \"spawn\"",
+            "a device that was opened before a fork cannot be used in the forked process: use the start method \"spawn\" of multiprocessing",
         ));
     }
     Ok(())
@@ -124,7 +124,7 @@ pub fn refuse_forked() -> PyResult<()> {
 
 /// Records that this process was forked. If another thread held the lock, it was just opening a
 /// device.
-pub fn forget_devices() {
+pub fn mark_forked() {
     if OPENED.try_lock().map_or(true, |opened| !opened.is_empty()) {
         FORKED.store(true, Ordering::Relaxed);
     }

@@ -31,7 +31,7 @@ pub fn pool(py: Python<'_>, threads: usize) -> Arc<Pool> {
 }
 
 /// The maximum number of threads. Each thread has a stack, and no machine needs more.
-pub const MOST_THREADS: usize = 4096;
+pub const MAX_THREADS: usize = 4096;
 
 /// This machine's CPU. It is queried once, because a query takes longer than a small call.
 pub fn host() -> &'static Cpu {
@@ -53,6 +53,6 @@ pub fn set_threads(threads: usize) {
 }
 
 /// Discards all pools in a forked process, which has none of their threads.
-pub fn forget(py: Python<'_>) {
+pub fn discard_pools(py: Python<'_>) {
     std::mem::forget(std::mem::take(&mut *pools(py)));
 }

@@ -18,13 +18,13 @@ use crate::device_tensor;
 use crate::dlpack::{self, DlDevice};
 use crate::exchange;
 use crate::place::open;
-use crate::tensor::{Library, Memory, Tensor, of_torch, refuse_odd_bools, torch};
+use crate::tensor::{Library, Memory, Tensor, of_torch, refuse_invalid_bools, torch};
 
 /// The tensors of one call's results, in the order of the signature.
 pub type Results<'py> = SmallVec<[Tensor<'py>; 2]>;
 
 /// Makes new tensors for all results, of the same library as `like`.
-pub fn make<'py>(
+pub fn make_results<'py>(
     py: Python<'py>,
     parameters: &[Parameter],
     library: Library,
@@ -35,7 +35,7 @@ pub fn make<'py>(
     for parameter in parameters {
         if parameter.role == Role::InOut {
             return Err(PyTypeError::new_err(format!(
-                "`{0}` is updated, so it needs a value to begin with: give out={0}",
+                "`{0}` is updated, so it needs an initial value: give out={0}",
                 parameter.name
             )));
         }
@@ -58,11 +58,12 @@ fn make_torch<'py>(
     shape: &[usize],
     memory: Memory,
 ) -> PyResult<Tensor<'py>> {
-    let like =
-        like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
+    let like = like.ok_or_else(|| {
+        PyTypeError::new_err("no argument is a PyTorch tensor, so the results have no device")
+    })?;
     let py = like.py();
     // On a GPU, the tensor must come from PyTorch's own allocator, which keeps track of streams.
-    let table = if memory == Memory::Host { exchange::of(like) } else { None };
+    let table = if memory == Memory::Host { exchange::table_of(like) } else { None };
     let here = DlDevice { kind: dlpack::CPU, ordinal: 0 };
     if let Some(made) = table.and_then(|table| table.make(py, dtype, shape, here)) {
         return of_torch(&made?);
@@ -76,7 +77,7 @@ fn make_torch<'py>(
 }
 
 /// Reads the tensors that the caller gives: one, or a tuple, list or dict of several.
-pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
+pub fn read_out_argument<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
     let names: SmallVec<[&str; 2]> = parameters.iter().map(|own| own.name.as_str()).collect();
     let objects = objects(&names, out)?;
     let mut results = Results::new();
@@ -84,7 +85,7 @@ pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult
         let tensor = Tensor::read(object, &parameter.name)?;
         refuse_unsuitable(parameter, &tensor)?;
         if parameter.role == Role::InOut {
-            refuse_odd_bools(&tensor, &parameter.name)?;
+            refuse_invalid_bools(&tensor, &parameter.name)?;
         }
         results.push(tensor);
     }
@@ -99,11 +100,11 @@ pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bou
         (_, Ok(list), _) => list.iter().collect(),
         (_, _, Ok(dict)) => {
             let one = |name: &&str| {
-                dict.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("out misses `{name}`")))
+                dict.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("out has no `{name}`")))
             };
             let found = names.iter().map(one).collect::<PyResult<Vec<_>>>()?;
             if dict.len() > found.len() {
-                let message = format!("out has names that are no results; those are: {}", listed());
+                let message = format!("out has names that are not results; the results are: {}", listed());
                 return Err(PyTypeError::new_err(message));
             }
             found
@@ -145,7 +146,7 @@ fn refuse_unsuitable(parameter: &Parameter, tensor: &Tensor<'_>) -> PyResult<()>
     }
     if tensor.overlaps_itself() {
         return Err(PyValueError::new_err(format!(
-            "the tensor for the result `{name}` has the same element in several places, as broadcasting makes it"
+            "the tensor for the result `{name}` has several elements at one address, like a broadcast tensor"
         )));
     }
     Ok(())
@@ -204,16 +205,16 @@ fn to_jax_array(tensor: Tensor<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// The return value of a call: a tensor, or a tuple of several tensors.
-pub fn returned<'py>(
+pub fn return_value<'py>(
     py: Python<'py>,
     results: Results<'py>,
     library: Library,
-    were_given: bool,
+    has_out_argument: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if were_given {
+    if has_out_argument {
         mark_changed(py, &results)?;
     }
-    let to_jax = library == Library::Jax && !were_given;
+    let to_jax = library == Library::Jax && !has_out_argument;
     let object = |tensor: Tensor<'py>| if to_jax { to_jax_array(tensor) } else { Ok(tensor.object) };
     let mut objects = results.into_iter().map(object);
     if objects.len() == 1

@@ -16,8 +16,8 @@ use crate::stack::with_stack;
 
 /// The number of Python frames between the caller's code and this module: through `define` and
 /// `Module`, and in a call.
-const IN_DEFINE: i32 = 3;
-const IN_CALL: i32 = 1;
+const FRAMES_IN_DEFINE: i32 = 3;
+const FRAMES_IN_CALL: i32 = 1;
 
 /// A source text with functions.
 pub struct Source {
@@ -28,7 +28,7 @@ pub struct Source {
     /// Whether a product may be fused with the sum that uses it.
     pub contract: bool,
     /// The warnings that were already issued.
-    told: Mutex<HashSet<(&'static str, u32)>>,
+    issued: Mutex<HashSet<(&'static str, u32)>>,
 }
 
 /// A source text, for Python.
@@ -61,9 +61,9 @@ impl Source {
             let found = diagnose(&parsed, &Bindings::default());
             (parsed, found)
         });
-        let source = Source { text: text.to_owned(), parsed, contract, told: Mutex::default() };
+        let source = Source { text: text.to_owned(), parsed, contract, issued: Mutex::default() };
         source.refuse(&found)?;
-        source.warn(&found, IN_DEFINE)?;
+        source.warn(&found, FRAMES_IN_DEFINE)?;
         if source.parsed.ast.functions.is_empty() {
             return Err(ProgramError::new_err(
                 "the source has no functions: write `def name(...) -> (...) { ... }`",
@@ -87,7 +87,7 @@ impl Source {
     pub fn program(&self, name: &str, sizes: &Bindings) -> PyResult<Program> {
         let checked = with_stack(|| general_program(&self.parsed, name, sizes, self.contract));
         self.refuse(&checked.diagnostics)?;
-        self.warn(&checked.diagnostics, IN_CALL)?;
+        self.warn(&checked.diagnostics, FRAMES_IN_CALL)?;
         checked.program.map_err(|error| bug(&error))
     }
 
@@ -101,10 +101,10 @@ impl Source {
     fn warn(&self, found: &[Diagnostic], frames: i32) -> PyResult<()> {
         // A call without the tensor to update raises its own exception, so this warning is left
         // out.
-        let is_told = |found: &&Diagnostic| !found.is_error() && found.code != Code::UninitializedReduction;
-        for found in found.iter().filter(is_told) {
+        let is_issued = |found: &&Diagnostic| !found.is_error() && found.code != Code::UninitializedReduction;
+        for found in found.iter().filter(is_issued) {
             let key = (found.code.name(), found.primary.0.start);
-            let told = || self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = || self.issued.lock().unwrap_or_else(PoisonError::into_inner);
             if !told().contains(&key) {
                 let drawn = self.draw(std::slice::from_ref(found)).replace('\0', " ");
                 let text = CString::new(drawn).unwrap_or_default();

@@ -81,10 +81,10 @@ impl<'py> Tensor<'py> {
         if let Some(array) = arrays::read(object, name)? {
             return Ok(array);
         }
-        match other(object) {
+        match read_foreign(object) {
             Ok(Some(tensor)) => Ok(tensor),
             Ok(None) => Err(no_tensor(object, name)),
-            Err(error) => Err(about(object.py(), name, error)),
+            Err(error) => Err(with_parameter_name(object.py(), name, error)),
         }
     }
 
@@ -144,8 +144,8 @@ impl<'py> Tensor<'py> {
         // If all strides are multiples of one step, the tensors may use disjoint parts of each
         // step, as the channels of an image do.
         let step = self.steps().chain(other.steps()).fold(0, gcd);
-        let apart = (self.start.addr() as i128 - other.start.addr() as i128).rem_euclid(step.max(1));
-        step == 0 || apart < other.dtype.bytes() as i128 || apart + self.dtype.bytes() as i128 > step
+        let distance = (self.start.addr() as i128 - other.start.addr() as i128).rem_euclid(step.max(1));
+        step == 0 || distance < other.dtype.bytes() as i128 || distance + self.dtype.bytes() as i128 > step
     }
 
     /// The strides in bytes of all dimensions with more than one element.
@@ -177,10 +177,10 @@ fn gcd(one: i128, other: i128) -> i128 {
 }
 
 /// Reads a tensor that is not a NumPy array, if the object is a tensor at all.
-fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
+fn read_foreign<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let py = object.py();
     if is_instance(object, &TORCH, "torch", "Tensor")? {
-        return exported(object, Library::Torch).map(Some);
+        return read_by_dlpack(object, Library::Torch).map(Some);
     }
     if is_instance(object, &TRACER, "jax", "core.Tracer")? {
         return Err(PyTypeError::new_err(
@@ -189,56 +189,56 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     }
     if object.hasattr(intern!(py, "__dlpack__"))? {
         let is_jax = is_instance(object, &JAX, "jax", "Array")?;
-        return exported(object, if is_jax { Library::Jax } else { Library::NumPy }).map(Some);
+        return read_by_dlpack(object, if is_jax { Library::Jax } else { Library::NumPy }).map(Some);
     }
     match PyMemoryView::from(object) {
         // A NumPy scalar has a buffer, but is not a tensor.
         Ok(view) if view.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 => Ok(None),
         // A memory view has strides even where the buffer itself omits them.
-        Ok(view) => buffered(object, PyUntypedBuffer::get(view.as_any())?).map(Some),
+        Ok(view) => read_buffer(object, PyUntypedBuffer::get(view.as_any())?).map(Some),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Reads a tensor by DLPack.
-fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
+fn read_by_dlpack<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     if library == Library::Torch {
         refuse_unreadable(object)?;
         return of_torch(object);
     }
-    handed_over(object, library)
+    take_by_dlpack(object, library)
 }
 
 /// Reads a PyTorch tensor whose elements are stored in memory as they are. The tensor is not made
 /// ready for any stream, because the call itself is queued on PyTorch's current stream.
 pub fn of_torch<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
-    match exchange::of(object).and_then(|table| table.look_at(object)) {
-        Some(seen) => described(object, Library::Torch, &seen?, true),
-        None => handed_over(object, Library::Torch),
+    match exchange::table_of(object).and_then(|table| table.borrow_tensor(object)) {
+        Some(seen) => from_dlpack(object, Library::Torch, &seen?, true),
+        None => take_by_dlpack(object, Library::Torch),
     }
 }
 
 /// Reads a tensor that its library exports by DLPack.
-fn handed_over<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
+fn take_by_dlpack<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     let stream = match memory(dlpack::device(object)?)? {
         Memory::Host => None,
         Memory::Cuda(_) => Some(export_stream(library)),
     };
     let managed = Managed::take(object, stream)?;
     let writable = managed.is_writable() && library != Library::Jax;
-    let tensor = described(object, library, managed.tensor(), writable)?;
+    let tensor = from_dlpack(object, library, managed.tensor(), writable)?;
     Ok(Tensor { owner: Owner::Managed(managed), ..tensor })
 }
 
-fn described<'py>(
+fn from_dlpack<'py>(
     object: &Bound<'py, PyAny>,
     library: Library,
     tensor: &DlTensor,
     writable: bool,
 ) -> PyResult<Tensor<'py>> {
     let memory = memory(tensor.device)?;
-    let too_large = |_| PyValueError::new_err("an extent that no tensor has");
+    let too_large = |_| PyValueError::new_err("an extent of the tensor is too large");
     let extents = tensor.shape()?.iter().map(|extent| usize::try_from(*extent).map_err(too_large));
     let shape: Extents = extents.collect::<Result<_, _>>()?;
     let strides = match tensor.strides() {
@@ -250,7 +250,7 @@ fn described<'py>(
     let (dtype, start) = (tensor.dtype()?, tensor.start());
     if start.is_null() && !shape.contains(&0) {
         return Err(PyValueError::new_err(
-            "it has a shape and no memory, as tensors have that are only traced: make an operator with tilewright.torch.op",
+            "it has a shape but no memory, as while PyTorch traces a program: make an operator with tilewright.torch.op",
         ));
     }
     let (object, owner) = (object.clone(), Owner::Object);
@@ -268,13 +268,13 @@ fn refuse_unreadable(object: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     if wants_gradient(object)? {
         return Err(PyValueError::new_err(
-            "its gradient is wanted, which a function alone does not have: give it detached, with .detach(), call under torch.no_grad(), \
+            "it requires a gradient, which a plain function does not compute: detach it with .detach(), call under torch.no_grad(), \
              or make an operator with a backward program, with tilewright.torch.op",
         ));
     }
     if has_tangent(object)? {
         return Err(PyValueError::new_err(
-            "it carries a tangent, which a function does not take along: give its value alone, \
+            "it carries a tangent, which a function does not propagate: give only its value, \
              torch.autograd.forward_ad.unpack_dual(…).primal",
         ));
     }
@@ -312,7 +312,8 @@ pub fn torch(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 /// Refuses a number that is a PyTorch tensor and needs a gradient, which it would not get.
 pub fn refuse_gradient(number: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     if is_instance(number, &TORCH, "torch", "Tensor")? && (wants_gradient(number)? || has_tangent(number)?) {
-        let message = format!("`{name}` is a number here, and has no gradient: give it with .item()");
+        let message =
+            format!("`{name}` is a number in the program, and has no gradient: give it with .item()");
         return Err(PyValueError::new_err(message));
     }
     Ok(())
@@ -341,14 +342,14 @@ fn memory(device: DlDevice) -> PyResult<Memory> {
 }
 
 /// Reads a tensor by its buffer.
-fn buffered<'py>(object: &Bound<'py, PyAny>, buffer: PyUntypedBuffer) -> PyResult<Tensor<'py>> {
+fn read_buffer<'py>(object: &Bound<'py, PyAny>, buffer: PyUntypedBuffer) -> PyResult<Tensor<'py>> {
     let format = buffer.format().to_string_lossy().into_owned();
     let dtype = buffer_type(&format, buffer.item_size())
         .ok_or_else(|| PyTypeError::new_err(format!("elements of the format {format:?} are not known")))?;
     let shape: Extents = buffer.shape().into();
     let bytes = dtype.bytes() as isize;
     if buffer.strides().iter().any(|stride| stride % bytes != 0) {
-        return Err(PyValueError::new_err("its strides are no whole number of elements"));
+        return Err(PyValueError::new_err("its strides are not multiples of the element size"));
     }
     let strides = buffer.strides().iter().map(|stride| stride / bytes).collect();
     let (start, writable) = (buffer.buf_ptr().cast(), !buffer.readonly());
@@ -417,7 +418,7 @@ pub fn imported<'py>(py: Python<'py>, module: &str) -> PyResult<Option<Bound<'py
 }
 
 /// Refuses bool tensors with bytes other than 0 and 1.
-pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
+pub fn refuse_invalid_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
     if tensor.dtype != DType::Bool || tensor.memory != Memory::Host {
         return Ok(());
     }
@@ -425,19 +426,19 @@ pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
     // SAFETY: the tensor is in the host's memory, and nothing writes to it while the interpreter
     // lock is held. The view has bytes as elements, so any value is valid.
     let bytes = unsafe { View::from_raw_parts(DType::UInt8, tensor.start, &tensor.shape, &tensor.strides) };
-    let is_odd = match bytes.contiguous_bytes() {
-        Some(bytes) => has_odd(bytes),
+    let is_invalid = match bytes.contiguous_bytes() {
+        Some(bytes) => has_invalid_bool(bytes),
         None => {
             let packed = Buffer::pack(&bytes).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
-            has_odd(packed.bytes())
+            has_invalid_bool(packed.bytes())
         }
     };
-    if is_odd { Err(PyValueError::new_err(message())) } else { Ok(()) }
+    if is_invalid { Err(PyValueError::new_err(message())) } else { Ok(()) }
 }
 
 /// Whether a byte is neither 0 nor 1. Reading all bytes is faster than stopping at the first such
 /// byte.
-fn has_odd(bytes: &[u8]) -> bool {
+fn has_invalid_bool(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) > 1
 }
 
@@ -451,12 +452,12 @@ fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
 
 /// Prefixes an exception's message with the parameter's name. Exceptions of other types stay as
 /// they are.
-pub fn about(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+pub fn with_parameter_name(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     let message = error.value(py).to_string();
     // PyTorch appends a location in its own code, which is removed here.
     let message = message.split("\nException raised from").next().unwrap_or_default();
     let message = format!("`{name}`: {message}");
-    let told = if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py) {
+    let named = if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py) {
         PyTypeError::new_err(message)
     } else if error.is_instance_of::<PyOverflowError>(py) {
         PyOverflowError::new_err(message)
@@ -469,6 +470,6 @@ pub fn about(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     } else {
         return error;
     };
-    told.set_cause(py, Some(error));
-    told
+    named.set_cause(py, Some(error));
+    named
 }

@@ -17,13 +17,15 @@ use tilewright::schedule::text::parse as parse_schedule;
 use tilewright::strategy::{find, usual};
 use tilewright::target::Machine;
 use tilewright::tuner::note::Note;
-use tilewright::tuner::search::{Found, History, HistoryEntry, Search, Subject, Workers};
+use tilewright::tuner::search::{History, HistoryEntry, Search, SearchOutcome, Subject, Workers};
 use tilewright::tuner::task;
-use tilewright::tuner::tune::{Attempt, Options, Progress, Proving, STARTS, Stop, TuneError, Watcher, prove};
-use tilewright::tuner::worker::{Launch, Lost};
+use tilewright::tuner::tune::{
+    Attempt, DEFAULT_STARTS, Options, Progress, ProofScope, Stop, TuneError, Watcher, prove,
+};
+use tilewright::tuner::worker::{WorkerCommand, WorkerError};
 
 use crate::arguments::Value;
-use crate::compiled::{Compiled, Wanted};
+use crate::compiled::{Compiled, ScheduleChoice};
 use crate::error::{self, ProgramError};
 use crate::function::{Function, Request};
 use crate::place::cache_path;
@@ -31,7 +33,7 @@ use crate::tensor::{Memory, Tensor};
 
 /// The time between two checks of a search: short enough for a progress bar, long enough not to
 /// disturb measurements.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Tunes a function for tensors like these, and uses the best schedule from then on. `python` with
 /// `arguments` starts a worker process. `report` is called regularly with the seconds since the
@@ -64,35 +66,35 @@ pub fn search<'py>(
     let program = function.program(&request, out)?;
     let machine = request.place.machine()?;
     let options = options(&machine, started, seconds, trials, strategy, seed)?;
-    let inputs = example(function, &request)?;
+    let inputs = example_inputs(function, &request)?;
     let sizes = function.sizes(&request, out)?;
     let sizes: Vec<_> = sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let place = task::Place::of(request.place.target, &machine);
+    let place = task::ExecutionTarget::for_target(request.place.target, &machine);
     let source = &function.source.text;
-    let subject = Subject { source, program: &program, sizes: &sizes, place: &place, inputs: &inputs };
+    let subject = Subject { source, program: &program, sizes: &sizes, target: &place, inputs: &inputs };
     let key = function.key(&request, out)?;
-    let launch = Launch { program: python, arguments, variables: Vec::new() };
+    let command = WorkerCommand { program: python, arguments, variables: Vec::new() };
     let stop = Arc::new(Stop::default());
     let (sender, progress) = channel();
     let search = || {
         let mut search = Search::new(subject, options).map_err(failed)?;
-        search.keep_in(cache_path().and_then(|path| Cache::open(&path)));
-        let workers = Workers { launch, others: Vec::new() };
+        search.use_cache(cache_path().and_then(|path| Cache::open(&path)));
+        let workers = Workers { command, others: Vec::new() };
         search.run(workers, &mut Reporter { sender }, &stop).map_err(failed)
     };
-    let found = watched(py, search, &progress, &stop, report)?;
+    let found = run_interruptibly(py, search, &progress, &stop, report)?;
     warn(py, &found.notes)?;
-    let tuned = &found.tuned;
+    let tuned = &found.report;
     // A search without any trial keeps the schedule that is already known.
     if tuned.trials > 0 {
         let schedule = parse_schedule(&tuned.schedule).schedule;
         let place = request.place;
-        let wanted = Wanted::Given(schedule);
+        let wanted = ScheduleChoice::Given(schedule);
         let mut compiled = Compiled::new(py, &function.source, &function.parameters, program, place, wanted)?;
         compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
         function.keep(key, compiled);
     }
-    told(py, &found)
+    outcome_dict(py, &found)
 }
 
 /// The options of the tuning loop.
@@ -109,14 +111,14 @@ fn options(
     Ok(Options {
         strategy: strategy.map_err(|error| PyValueError::new_err(error.to_string()))?,
         seed,
-        starts: STARTS,
+        starts: DEFAULT_STARTS,
         trials,
         started,
         time: time.map_err(|_| PyValueError::new_err("seconds must be a number that is not negative"))?,
         hints: Vec::new(),
         experience: Vec::new(),
         template: None,
-        proving: Proving::Winners,
+        proof_scope: ProofScope::Winners,
         prover: prove,
     })
 }
@@ -124,7 +126,7 @@ fn options(
 /// Runs a search on its own thread while this thread, which receives Python's signals, checks it.
 /// So Ctrl-C takes effect at once, whatever the search waits for, and ends the search with the best
 /// so far. Any other exception also ends the search, and is raised.
-fn watched<T: Send>(
+fn run_interruptibly<T: Send>(
     py: Python<'_>,
     search: impl FnOnce() -> PyResult<T> + Send,
     progress: &Receiver<Progress>,
@@ -137,17 +139,19 @@ fn watched<T: Send>(
         let searching = searching.map_err(PyOSError::new_err)?;
         let mut failure = None;
         while !searching.is_finished() {
-            py.detach(|| thread::sleep(BETWEEN_LOOKS));
-            let looked = py.check_signals().and_then(|()| match progress.try_iter().last() {
-                Some(Progress { elapsed, trials, best, default, .. }) if failure.is_none() => {
+            py.detach(|| thread::sleep(POLL_INTERVAL));
+            let polled = py.check_signals().and_then(|()| match progress.try_iter().last() {
+                Some(Progress { elapsed, trials, best_seconds: best, default_seconds: default, .. })
+                    if failure.is_none() =>
+                {
                     report.call1((elapsed.as_secs_f64(), trials, best, default)).map(|_| ())
                 }
                 _ => Ok(()),
             });
-            if let Err(error) = looked {
+            if let Err(error) = polled {
                 // The second request skips the final comparison.
-                stop.ask();
-                stop.ask();
+                stop.request();
+                stop.request();
                 if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
                     failure = Some(error);
                 }
@@ -159,16 +163,16 @@ fn watched<T: Send>(
 }
 
 /// The outcome as a dict for Python.
-fn told<'py>(py: Python<'py>, outcome: &Found) -> PyResult<Bound<'py, PyDict>> {
-    let tuned = &outcome.tuned;
+fn outcome_dict<'py>(py: Python<'py>, outcome: &SearchOutcome) -> PyResult<Bound<'py, PyDict>> {
+    let tuned = &outcome.report;
     let found = PyDict::new(py);
     found.set_item("seconds", tuned.seconds)?;
-    found.set_item("default_seconds", tuned.default)?;
+    found.set_item("default_seconds", tuned.default_seconds)?;
     found.set_item("schedule", tuned.schedule.trim_end())?;
     found.set_item("trials", tuned.trials)?;
     found.set_item("elapsed", tuned.elapsed.as_secs_f64())?;
     found.set_item("history", history(&outcome.history))?;
-    found.set_item("kept", error::in_python(outcome.kept.as_deref().unwrap_or_default()))?;
+    found.set_item("kept", error::in_python(outcome.cache_summary.as_deref().unwrap_or_default()))?;
     Ok(found)
 }
 
@@ -194,7 +198,7 @@ fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
 }
 
 /// The caller's data, so that the search measures the real computation.
-pub fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
+pub fn example_inputs(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
     let mut inputs = Inputs::default();
     for (value, parameter) in request.values.iter().zip(function.parameters.iter()) {
         let name = parameter.name.clone();
@@ -243,7 +247,7 @@ struct Reporter {
 }
 
 impl Watcher for Reporter {
-    fn tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
+    fn candidate_tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
         // The receiver may be gone.
         let _ = self.sender.send(progress.clone());
     }
@@ -259,9 +263,9 @@ fn failed(error: TuneError) -> PyErr {
     }
 }
 
-fn lost(error: Lost) -> PyErr {
+fn lost(error: WorkerError) -> PyErr {
     match error {
-        Lost::Refused(why) => PyValueError::new_err(why),
+        WorkerError::Refused(why) => PyValueError::new_err(why),
         other => PyRuntimeError::new_err(other.to_string()),
     }
 }

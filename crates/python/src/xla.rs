@@ -21,7 +21,7 @@ use tilewright::runtime::gpu::DeviceBuffer;
 use tilewright::runtime::{Pool, RunError, ViewMut};
 
 use crate::arguments::{Parameter, Value};
-use crate::compiled::{Compiled, Wanted};
+use crate::compiled::{Compiled, ScheduleChoice};
 use crate::error;
 use crate::frame::{CallFrame, Failure, XlaBuffer};
 use crate::function::Function;
@@ -61,7 +61,7 @@ type Buffers<'b> = SmallVec<[&'b XlaBuffer; 6]>;
 type Numbers = SmallVec<[Number; 4]>;
 
 /// The type and shape of a result.
-type Made = (&'static str, Vec<usize>);
+type ResultType = (&'static str, Vec<usize>);
 
 /// Makes an operation of a function for tensors like these. Returns its number, the digest of its
 /// program, and its results. `passed` says which parameters are numbers that every call passes.
@@ -71,7 +71,7 @@ pub fn xla_operation<'py>(
     function: &Bound<'py, Function>,
     args: &Bound<'py, PyTuple>,
     passed: Vec<bool>,
-) -> PyResult<(i64, i64, Vec<Made>)> {
+) -> PyResult<(i64, i64, Vec<ResultType>)> {
     let function = function.get();
     let request = function.request(args, Some(&PyDict::new(py)), None, Some("cpu"))?;
     let program = function.program(&request, None)?;
@@ -129,7 +129,9 @@ impl Operation {
         }
         let Operation { source, parameters, program, .. } = self;
         // No Python frame could receive the warning here.
-        let made = with_stack(|| Compiled::make(source, parameters, program.clone(), place, Wanted::Best));
+        let made = with_stack(|| {
+            Compiled::compile(source, parameters, program.clone(), place, ScheduleChoice::Best)
+        });
         let (made, _) = made.map_err(|error| text_of(&error))?;
         let made = Arc::new(made);
         kernels.insert(place, Arc::clone(&made));
@@ -138,7 +140,7 @@ impl Operation {
 
     /// Splits the buffers of a call into tensors and numbers. The numbers that are passed come
     /// after the tensors.
-    fn split<'b>(
+    fn split_operands<'b>(
         &self,
         buffers: &[&'b XlaBuffer],
         read: impl Fn(&XlaBuffer) -> Result<Number, Failure>,
@@ -146,7 +148,7 @@ impl Operation {
         let tensors = self.parameters.iter().filter(|own| own.is_tensor).count();
         let passed = self.numbers.iter().filter(|number| number.is_none()).count();
         if buffers.len() != tensors + passed {
-            return Err(format!("{} tensors for {}", buffers.len(), tensors + passed));
+            return Err(format!("the call has {} tensors, and needs {}", buffers.len(), tensors + passed));
         }
         let mut passed = buffers[tensors..].iter();
         let mut numbers = SmallVec::new();
@@ -160,12 +162,12 @@ impl Operation {
         Ok((buffers[..tensors].into(), numbers))
     }
 
-    fn run_here(&self, frame: &CallFrame) -> Result<(), Failure> {
+    fn run_on_cpu(&self, frame: &CallFrame) -> Result<(), Failure> {
         let kernel = self.kernel(Place::cpu(self.threads))?;
         // SAFETY: XLA's arguments and results are valid while the handler runs.
         let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
         // SAFETY: as above. The buffer has one element.
-        let (tensors, numbers) = self.split(&arguments, |buffer| unsafe { buffer.number() })?;
+        let (tensors, numbers) = self.split_operands(&arguments, |buffer| unsafe { buffer.number() })?;
         let (mut constants, mut inputs) = (Vec::new(), Vec::new());
         for (at, buffer) in tensors.iter().enumerate() {
             let list = if kernel.is_constant_tensor(at) { &mut constants } else { &mut inputs };
@@ -180,7 +182,7 @@ impl Operation {
         ran.map_err(|error| self.text_of_run(error))
     }
 
-    fn run_there(&self, frame: &CallFrame) -> Result<(), Failure> {
+    fn run_on_cuda(&self, frame: &CallFrame) -> Result<(), Failure> {
         // SAFETY: XLA made the frame and its functions.
         let (ordinal, stream) = unsafe { (frame.ordinal()?, frame.stream()?) };
         let kernel = self.kernel(Place::cuda(ordinal))?;
@@ -189,15 +191,15 @@ impl Operation {
         let unread = |_: &XlaBuffer| {
             Err("on a GPU, a number cannot be one that JAX computes: give it as a Python number, with static_argnums".to_owned())
         };
-        let (tensors, numbers) = self.split(&arguments, unread)?;
+        let (tensors, numbers) = self.split_operands(&arguments, unread)?;
         let code = kernel.code.on_gpu().ok_or(
-            "on a GPU, constants are bound once, which a compiled program cannot: declare them without `const`",
+            "on a GPU, a program that JAX compiles cannot bind constants: declare them without `const`",
         )?;
         let foreign = |buffer: &&XlaBuffer| {
             let (dtype, shape) = (buffer.dtype()?, buffer.shape());
             // SAFETY: XLA keeps its buffers until all work of its stream is done, and the kernel is
             // a part of that work.
-            let made = unsafe { DeviceBuffer::foreign(code.device(), dtype, &shape, buffer.address()) };
+            let made = unsafe { DeviceBuffer::from_foreign(code.device(), dtype, &shape, buffer.address()) };
             made.map_err(|error| error.to_string())
         };
         let inputs = tensors.iter().map(foreign).collect::<Result<Vec<_>, Failure>>()?;
@@ -220,12 +222,12 @@ type Handler = unsafe extern "C" fn(*mut CallFrame) -> *mut c_void;
 
 unsafe extern "C" fn handle_on_cpu(frame: *mut CallFrame) -> *mut c_void {
     // SAFETY: the caller is XLA.
-    unsafe { handle(frame, Operation::run_here) }
+    unsafe { handle(frame, Operation::run_on_cpu) }
 }
 
 unsafe extern "C" fn handle_on_cuda(frame: *mut CallFrame) -> *mut c_void {
     // SAFETY: the caller is XLA.
-    unsafe { handle(frame, Operation::run_there) }
+    unsafe { handle(frame, Operation::run_on_cuda) }
 }
 
 /// Runs a call, and returns an XLA error if it fails.
@@ -236,7 +238,7 @@ unsafe fn handle(
     // SAFETY: XLA passes a frame that it made.
     let frame = unsafe { &*frame };
     // SAFETY: as above.
-    if unsafe { frame.tell_version() } || !frame.is_to_run() {
+    if unsafe { frame.answer_version_query() } || !frame.is_execution() {
         return std::ptr::null_mut();
     }
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -246,7 +248,9 @@ unsafe fn handle(
         let operation = number.and_then(|number| operations().get(number).cloned());
         let operation = operation.filter(|operation| Some(operation.digest) == digest);
         run(
-            &*operation.ok_or("this program of JAX was made in another process, which has its kernels")?,
+            &*operation.ok_or(
+                "this JAX program was compiled in another process, and its kernels exist only there",
+            )?,
             frame,
         )
     }));

@@ -38,7 +38,7 @@ fn start(c: &mut Criterion) {
 
 /// Measures how long two threads take to meet in a loop, where each waits for the other. The time
 /// is meaningful only on two free cores.
-fn meet(c: &mut Criterion) {
+fn rendezvous(c: &mut Criterion) {
     use std::sync::atomic::{AtomicU32, Ordering};
     let pool = Pool::new(2);
     c.bench_function("two threads meet in a loop", |bencher| {
@@ -106,7 +106,8 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
         origin: Origin::default(),
     };
     let value = Expr { dtype: DType::Float32, kind: ExprKind::Load(access(0)) };
-    let store = Stmt::Store(Store { target: access(1), value, reduce: None, later: false, claim: None });
+    let store =
+        Stmt::Store(Store { target: access(1), value, reduce: None, is_asynchronous: false, claim: None });
     LoopNest {
         name: program.name.clone(),
         contract: true,
@@ -127,5 +128,5 @@ fn clock(_: &mut Criterion) {
     println!("measuring nothing: {timing:?}");
 }
 
-criterion_group!(benches, start, meet, pack, call, clock);
+criterion_group!(benches, start, rendezvous, pack, call, clock);
 criterion_main!(benches);

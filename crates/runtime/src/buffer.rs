@@ -20,11 +20,11 @@ pub struct Buffer {
 impl Buffer {
     /// A tensor of zeros.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
-        Buffer::with(dtype, shape, Block::zeroed)
+        Buffer::with_block(dtype, shape, Block::zeroed)
     }
 
     /// A tensor in memory that `block` allocates, given the number of bytes.
-    fn with(
+    fn with_block(
         dtype: DType,
         shape: &[usize],
         block: impl FnOnce(usize) -> Result<Block, OutOfMemory>,
@@ -58,7 +58,7 @@ impl Buffer {
     /// A copy of a tensor.
     pub fn from_tensor(tensor: &Tensor) -> Result<Buffer, TensorError> {
         let copied = |_| Block::copy_of(tensor.bytes());
-        Ok(Buffer::with(tensor.dtype(), tensor.shape(), copied)?.with_rusts_bools())
+        Ok(Buffer::with_block(tensor.dtype(), tensor.shape(), copied)?.with_normalised_bools())
     }
 
     /// A tensor whose elements `fill` writes in place. `fill` returns the bytes as initialised, to
@@ -68,12 +68,12 @@ impl Buffer {
         shape: &[usize],
         fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> &mut [u8],
     ) -> Result<Buffer, TensorError> {
-        Ok(Buffer::with(dtype, shape, |bytes| Block::filled(bytes, fill))?.with_rusts_bools())
+        Ok(Buffer::with_block(dtype, shape, |bytes| Block::filled(bytes, fill))?.with_normalised_bools())
     }
 
     /// Normalises `bool` elements: in a `Tensor`, any byte but 0 is true; here, as in Rust, only 1
     /// is.
-    fn with_rusts_bools(mut self) -> Buffer {
+    fn with_normalised_bools(mut self) -> Buffer {
         if self.layout.dtype() == DType::Bool {
             self.block.as_bytes_mut().iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
         }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_1() {
+    fn every_true_byte_becomes_1() {
         let tensor = Tensor::from_bytes(DType::Bool, &[3], vec![0, 1, 7]).unwrap();
         assert_eq!(Buffer::from_tensor(&tensor).unwrap().as_slice(), Some(&[false, true, true][..]));
     }

@@ -17,14 +17,14 @@ use tilewright_codegen::{Call, Check, CodegenError, Kernel, compile};
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::verify_nest::InvalidNest;
 use tilewright_ir::{LoopNest, Number, Origin, Program, verify_nest};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 use crate::buffer::Buffer;
 use crate::gpu::GpuError;
 use crate::memory::{Block, OutOfMemory};
 use crate::packed::Packed;
-use crate::pool::{Launch, Pool, parallel};
-use crate::signature::{Parameter, Signature, check, count};
+use crate::pool::{ParallelCall, Pool, parallel};
+use crate::signature::{Parameter, Signature, check_count, check_parameter};
 use crate::source::{Source, sources};
 use crate::view::{View, ViewMut};
 
@@ -32,17 +32,17 @@ use crate::view::{View, ViewMut};
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum BuildError {
     /// A size of the program is not known, or is too large.
-    #[error("the shape of `{0}` is not known, or too large")]
-    OpenShape(String),
+    #[error("the shape of tensor `{0}` is unknown or too large")]
+    UnknownShape(String),
     /// The nest is not one of this program. This is a bug in the code that built the nest.
-    #[error("the loop nest and the program do not agree about `{0}`")]
-    OtherProgram(String),
+    #[error("the loop nest and the program disagree about {0}")]
+    NestMismatch(String),
     /// The nest breaks an invariant. This is a bug in the code that built the nest.
     #[error(transparent)]
     InvalidNest(#[from] InvalidNest),
     /// This machine lacks the vectors that the code would use.
-    #[error("this machine has no {} vectors", .0.name())]
-    NoSuchVectors(Vectors),
+    #[error("the code needs {} vectors, which this machine does not support", .0.name())]
+    UnsupportedVectors(VectorInstructions),
     /// The code generator refused the nest.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
@@ -55,7 +55,7 @@ pub enum BuildError {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunError {
     /// Too few or too many tensors or scalars.
-    #[error("{wanted} {what} are needed, and {found} were given")]
+    #[error("expected {wanted} {what}, but the call passes {found}")]
     Count {
         /// The kind of argument that is counted, such as `inputs` or `scalars`.
         what: &'static str,
@@ -75,7 +75,10 @@ pub enum RunError {
         found: String,
     },
     /// A scalar does not have the value that the program was specialised for.
-    #[error("this kernel is for `{name}` = {wanted}, and was given {}", found.as_f64())]
+    #[error(
+        "the kernel is specialised for `{name}` = {wanted}, but the call passes {}",
+        found.as_f64()
+    )]
     Specialised {
         /// The name of the scalar.
         name: String,
@@ -102,8 +105,8 @@ pub enum RunError {
 /// program declares for it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "a subscript of `{buffer}` left dimension {dimension}, of extent {extent}{}",
-    if *.is_declared { ", or the range that `where` gives it" } else { "" }
+    "a subscript of `{buffer}` is outside dimension {dimension} of extent {extent}{}",
+    if *.is_declared { ", or outside the range of its `where` clause" } else { "" }
 )]
 pub struct OutOfBounds {
     /// The name of the tensor, or of the buffer that the schedule put in its place.
@@ -159,13 +162,13 @@ impl Executable {
         // Vectors that are wider than the machine's would end the process with an illegal
         // instruction.
         if cpu.vectors > Cpu::host().vectors {
-            return Err(BuildError::NoSuchVectors(cpu.vectors));
+            return Err(BuildError::UnsupportedVectors(cpu.vectors));
         }
         let verified = verify_nest(nest)?;
-        let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
+        let signature = Signature::new(program).map_err(BuildError::UnknownShape)?;
         let sources = sources(&signature, nest)?;
         let kernel = compile(verified, cpu)?;
-        let checks = meanings(kernel.checks(), nest);
+        let checks = describe_checks(kernel.checks(), nest);
         Ok(Executable { code: Arc::new(Code { kernel, signature, sources, checks }) })
     }
 
@@ -184,7 +187,7 @@ impl Executable {
     pub fn bind<'c>(&self, pool: &Pool, constants: &[View<'c>]) -> Result<Bound<'c>, RunError> {
         let code = Arc::clone(&self.code);
         let parameters = &code.signature.constants;
-        count("constant inputs", parameters.len(), constants.len())?;
+        check_count("constant inputs", parameters.len(), constants.len())?;
         let inputs = parameters.iter().zip(constants);
         let inputs = inputs.map(constant_input).collect::<Result<Vec<_>, _>>()?;
         let sizes = code.kernel.constants().iter();
@@ -203,11 +206,11 @@ impl<'c> Bound<'c> {
 
     /// The same function with its own copies of the constants that it borrows.
     pub fn into_owned(self) -> Result<Bound<'static>, TensorError> {
-        let own = |input: ConstantInput<'c>| match input {
+        let into_buffer = |input: ConstantInput<'c>| match input {
             ConstantInput::Borrowed(view) => Buffer::pack(&view).map(ConstantInput::Owned),
             ConstantInput::Owned(buffer) => Ok(ConstantInput::Owned(buffer)),
         };
-        let inputs = self.inputs.into_iter().map(own).collect::<Result<_, _>>()?;
+        let inputs = self.inputs.into_iter().map(into_buffer).collect::<Result<_, _>>()?;
         Ok(Bound { code: self.code, inputs, constants: self.constants })
     }
 
@@ -279,12 +282,12 @@ impl<'c> Bound<'c> {
         if self.constants.is_empty() {
             return Ok(());
         }
-        let given = |source: &Source| match *source {
+        let argument = |source: &Source| match *source {
             Source::Constant(at) => self.inputs[at].as_ptr(),
             // There are no inputs or results yet, and `setup` does not use them.
             Source::Input(_) | Source::Result(_) => std::ptr::null_mut(),
         };
-        let arguments: Pointers = self.code.sources.iter().map(given).collect();
+        let arguments: Pointers = self.code.sources.iter().map(argument).collect();
         let constants: Pointers = self.constants.iter_mut().map(Block::as_mut_ptr).collect();
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
@@ -296,7 +299,7 @@ impl<'c> Bound<'c> {
 
 /// Makes a constant input contiguous and aligned, by a copy if necessary.
 fn constant_input<'c>((parameter, view): (&Parameter, &View<'c>)) -> Result<ConstantInput<'c>, RunError> {
-    check(parameter, view.layout())?;
+    check_parameter(parameter, view.layout())?;
     if view.is_contiguous() && view.is_aligned() {
         return Ok(ConstantInput::Borrowed(view.clone()));
     }
@@ -336,7 +339,7 @@ impl Code {
         scalars: &[u64],
     ) -> Result<(), RunError> {
         let mut scratch = pool.take_scratch(self.kernel.scratch_bytes())?;
-        let launch = Launch::new(pool);
+        let launch = ParallelCall::new(pool);
         let mut status = 0;
         let call = Call {
             arguments: arguments.as_ptr(),
@@ -353,16 +356,16 @@ impl Code {
             Part::Setup => unsafe { self.kernel.setup(&call) },
             Part::Body => unsafe { self.kernel.call(&call) },
         }
-        pool.give_scratch(scratch);
+        pool.return_scratch(scratch);
         if let Some(failure) = launch.into_failure() {
             return Err(failure.into());
         }
-        told(status, &self.checks)
+        check_status(status, &self.checks)
     }
 }
 
 /// Converts a kernel's status to a result: 0 is success, and `n + 1` means that check `n` failed.
-pub(crate) fn told(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> {
+pub(crate) fn check_status(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> {
     match usize::try_from(status - 1) {
         Err(_) => Ok(()),
         Ok(check) => Err(checks[check].clone().into()),
@@ -370,8 +373,8 @@ pub(crate) fn told(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> 
 }
 
 /// The errors that the checks of a nest report if they fail.
-pub(crate) fn meanings(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
-    let meaning = |check: &Check| {
+pub(crate) fn describe_checks(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
+    let describe = |check: &Check| {
         let buffer = nest.buffer(check.buffer);
         OutOfBounds {
             buffer: buffer.name.clone(),
@@ -382,5 +385,5 @@ pub(crate) fn meanings(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
             origin: check.origin,
         }
     };
-    checks.iter().map(meaning).collect()
+    checks.iter().map(describe).collect()
 }

@@ -19,7 +19,7 @@ pub const HUGE_PAGE: usize = 2 << 20;
 
 /// The system could not allocate a block of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no memory: {bytes} bytes were asked for")]
+#[error("out of memory: could not allocate {bytes} bytes")]
 pub struct OutOfMemory {
     /// The requested size.
     pub bytes: usize,
@@ -43,7 +43,7 @@ impl Block {
         // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the
         // advice to use huge pages.
         // SAFETY: the closure writes all of the block, which is `bytes` long and not yet shared.
-        unsafe { Block::written(bytes, |start| start.write_bytes(0, bytes)) }
+        unsafe { Block::allocate_with(bytes, |start| start.write_bytes(0, bytes)) }
     }
 
     /// A block with a copy of these bytes.
@@ -51,7 +51,7 @@ impl Block {
         // SAFETY: the closure writes all of the block, which is as long as `from` and not yet
         // shared.
         unsafe {
-            Block::written(from.len(), |start| {
+            Block::allocate_with(from.len(), |start| {
                 start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len())
             })
         }
@@ -65,13 +65,13 @@ impl Block {
     ) -> Result<Block, OutOfMemory> {
         let write = |start: NonNull<u8>| {
             // SAFETY: the block is `bytes` long and not yet shared.
-            let room = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast(), bytes) };
-            let written = fill(room);
+            let uninitialised = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast(), bytes) };
+            let written = fill(uninitialised);
             let all = written.len() == bytes && std::ptr::eq(written.as_ptr(), start.as_ptr());
-            assert!(all, "what is given back is all that there was to write");
+            assert!(all, "`fill` must return the whole slice that it got");
         };
         // SAFETY: `fill` returned all bytes of the block as initialised, so it has written them.
-        unsafe { Block::written(bytes, write) }
+        unsafe { Block::allocate_with(bytes, write) }
     }
 
     /// A block that `write` fills, unless `bytes` is 0.
@@ -79,7 +79,7 @@ impl Block {
     /// # Safety
     ///
     /// `write` writes all `bytes` bytes from the address that it gets.
-    unsafe fn written(bytes: usize, write: impl FnOnce(NonNull<u8>)) -> Result<Block, OutOfMemory> {
+    unsafe fn allocate_with(bytes: usize, write: impl FnOnce(NonNull<u8>)) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block::empty());
         }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_that_says_how_much() {
+    fn a_block_that_does_not_fit_is_an_error_with_its_size() {
         for bytes in [1 << 60, isize::MAX as usize, usize::MAX] {
             let error = Block::zeroed(bytes).unwrap_err();
             assert_eq!(error, OutOfMemory { bytes });
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn growing_keeps_what_is_large_enough() {
+    fn growing_keeps_a_block_that_is_large_enough() {
         let mut block = Block::zeroed(100).unwrap();
         let start = block.as_ptr();
         block.grow(40).unwrap();

@@ -9,7 +9,7 @@ use tilewright_ir::Role;
 
 use crate::buffer::Buffer;
 use crate::kernel::RunError;
-use crate::signature::{Parameter, check, count};
+use crate::signature::{Parameter, check_count, check_parameter};
 use crate::view::{View, ViewMut};
 
 /// Contiguous copies of those tensors of a list that a kernel cannot use in place.
@@ -21,10 +21,10 @@ pub(crate) struct Packed {
 impl Packed {
     /// Checks the inputs, and copies those that are not contiguous or not aligned.
     pub(crate) fn inputs(parameters: &[Parameter], inputs: &[View<'_>]) -> Result<Packed, RunError> {
-        count("inputs", parameters.len(), inputs.len())?;
+        check_count("inputs", parameters.len(), inputs.len())?;
         let mut copies = SmallVec::new();
         for (at, (parameter, view)) in parameters.iter().zip(inputs).enumerate() {
-            check(parameter, view.layout())?;
+            check_parameter(parameter, view.layout())?;
             if !(view.is_contiguous() && view.is_aligned()) {
                 copies.push((at, Buffer::pack(view)?));
             }
@@ -35,11 +35,11 @@ impl Packed {
     /// Checks the results, and allocates copies of those that are not contiguous or not aligned. A
     /// copy gets the old values if the program updates the tensor.
     pub(crate) fn results(parameters: &[Parameter], results: &[ViewMut<'_>]) -> Result<Packed, RunError> {
-        count("results", parameters.len(), results.len())?;
+        check_count("results", parameters.len(), results.len())?;
         let mut copies = SmallVec::new();
         for (at, (parameter, view)) in parameters.iter().zip(results).enumerate() {
             let layout = view.layout();
-            check(parameter, layout)?;
+            check_parameter(parameter, layout)?;
             if !(view.is_contiguous() && view.is_aligned()) {
                 let copy = match parameter.role {
                     Role::InOut => Buffer::pack(&view.view())?,

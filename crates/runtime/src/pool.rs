@@ -31,7 +31,7 @@ use crate::memory::{Block, OutOfMemory};
 /// How long a thread with a core of its own polls for work before it sleeps. This is longer than
 /// the usual serial part between two parallel loops of a kernel, and about the cost of waking a
 /// thread.
-const WATCH: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// A thread takes `1 / FRACTION` of the remaining iterations of a share at a time.
 const FRACTION: i64 = 4;
@@ -56,12 +56,12 @@ impl Pool {
     /// One thread needs no workers: its loops run on the calling thread. If the system refuses to
     /// start a thread, the pool has fewer; [`Pool::threads`] returns the actual number.
     pub fn new(threads: usize) -> Pool {
-        let threads = threads.clamp(1, State::MOST_JOINED);
+        let threads = threads.clamp(1, State::MAX_JOINED);
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
         // Without a core for each thread, polling only takes time from the thread that it waits
         // for.
-        let watch = if threads <= cores { WATCH } else { Duration::ZERO };
-        let shared = Arc::new(Shared::new(threads, watch));
+        let spin_time = if threads <= cores { SPIN_TIME } else { Duration::ZERO };
+        let shared = Arc::new(Shared::new(threads, spin_time));
         let mut workers = Vec::new();
         for slot in 1..threads {
             let shared = Arc::clone(&shared);
@@ -102,10 +102,10 @@ impl Pool {
         if alone {
             (work.body)(work.env, 0, work.extent, scratch.as_mut_ptr());
         } else {
-            self.shared.lead(work, scratch.as_mut_ptr());
+            self.shared.run_as_caller(work, scratch.as_mut_ptr());
             self.busy.store(false, Ordering::Release);
         }
-        self.give_scratch(scratch);
+        self.return_scratch(scratch);
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Pool {
     }
 
     /// Returns a block to the pool for the next call.
-    pub(crate) fn give_scratch(&self, scratch: Block) {
+    pub(crate) fn return_scratch(&self, scratch: Block) {
         if !scratch.is_empty() {
             lock(&self.scratch).push(scratch);
         }
@@ -144,15 +144,15 @@ impl Drop for Pool {
 /// A pointer to a `Launch` is the `pool` that generated code passes to [`parallel`]. A `Launch`
 /// belongs to one calling thread, so calls that share a pool do not see each other's failures.
 #[derive(Debug)]
-pub(crate) struct Launch<'p> {
+pub(crate) struct ParallelCall<'p> {
     pool: &'p Pool,
     failure: Cell<Option<OutOfMemory>>,
 }
 
-impl<'p> Launch<'p> {
+impl<'p> ParallelCall<'p> {
     /// A call whose parallel loops run on this pool.
-    pub(crate) fn new(pool: &'p Pool) -> Launch<'p> {
-        Launch { pool, failure: Cell::new(None) }
+    pub(crate) fn new(pool: &'p Pool) -> ParallelCall<'p> {
+        ParallelCall { pool, failure: Cell::new(None) }
     }
 
     /// The failure of the first loop of this call that did not run. After a failure, later loops of
@@ -185,7 +185,7 @@ impl<'p> Launch<'p> {
 /// relies on two facts. First, `launch` comes from [`Launch::as_ptr`] of a live `Launch` that was
 /// made on this thread. Second, several threads may call `body` with `env` at once.
 pub(crate) extern "C" fn parallel(
-    launch: *const c_void,
+    call: *const c_void,
     body: ParallelBody,
     env: *const c_void,
     extent: i64,
@@ -193,8 +193,8 @@ pub(crate) extern "C" fn parallel(
 ) {
     // SAFETY: generated code passes on the `pool` of its `Call`, which `kernel.rs` makes from a
     // `Launch` on this thread.
-    let launch = unsafe { &*launch.cast::<Launch<'_>>() };
-    launch.run(Loop { body, env, extent, scratch_bytes: usize::try_from(scratch_bytes).unwrap_or(0) });
+    let call = unsafe { &*call.cast::<ParallelCall<'_>>() };
+    call.run(Loop { body, env, extent, scratch_bytes: usize::try_from(scratch_bytes).unwrap_or(0) });
 }
 
 /// The body of a parallel loop with its environment, trip count and scratch size.
@@ -214,7 +214,7 @@ struct State(u64);
 impl State {
     const JOINED: u64 = 0xffff;
     /// The largest number of workers that the word can count.
-    const MOST_JOINED: usize = State::JOINED as usize;
+    const MAX_JOINED: usize = State::JOINED as usize;
     const OPEN: u64 = 1 << 16;
     const CALLER_SLEEPS: u64 = 1 << 17;
     const END: u64 = 1 << 18;
@@ -238,7 +238,7 @@ impl State {
     }
 
     /// Checks whether a worker whose last loop was `last` has something to do: join a loop, or end.
-    fn calls(self, last: u64) -> bool {
+    fn has_work_after(self, last: u64) -> bool {
         self.has(State::END) || (self.has(State::OPEN) && self.number() != last)
     }
 }
@@ -281,10 +281,10 @@ struct Shared {
     state: AtomicU64,
     work: UnsafeCell<Option<Loop>>,
     shares: Box<[Share]>,
-    watch: Duration,
+    spin_time: Duration,
     /// Workers that sleep, or are about to.
     sleepers: AtomicUsize,
-    bed: Mutex<()>,
+    sleep_lock: Mutex<()>,
     /// Sleeping workers wait here for a loop.
     wake: Condvar,
     /// A sleeping caller waits here for its workers.
@@ -299,14 +299,14 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    fn new(threads: usize, watch: Duration) -> Shared {
+    fn new(threads: usize, spin_time: Duration) -> Shared {
         Shared {
             state: AtomicU64::new(0),
             work: UnsafeCell::new(None),
             shares: (0..threads).map(|_| Share::default()).collect(),
-            watch,
+            spin_time,
             sleepers: AtomicUsize::new(0),
-            bed: Mutex::new(()),
+            sleep_lock: Mutex::new(()),
             wake: Condvar::new(),
             done: Condvar::new(),
         }
@@ -317,7 +317,7 @@ impl Shared {
     }
 
     /// Runs a loop to its end, as the caller. The caller must hold [`Pool::busy`].
-    fn lead(&self, work: Loop, scratch: *mut u8) {
+    fn run_as_caller(&self, work: Loop, scratch: *mut u8) {
         self.divide(work.extent);
         // SAFETY: no worker has joined, and the loop is closed, so no thread reads `work`.
         unsafe { *self.work.get() = Some(work) };
@@ -326,10 +326,10 @@ impl Shared {
         // loop, or this thread sees the worker among the sleepers.
         self.state.store(state.0, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            drop(lock(&self.bed));
+            drop(lock(&self.sleep_lock));
             self.wake.notify_all();
         }
-        self.take_part(&work, 0, scratch);
+        self.run_parts(&work, 0, scratch);
         self.finish();
     }
 
@@ -345,7 +345,7 @@ impl Shared {
 
     /// Runs parts of the loop until no iterations are left: of this thread's own share first, then
     /// of the shares of other threads.
-    fn take_part(&self, work: &Loop, slot: usize, scratch: *mut u8) {
+    fn run_parts(&self, work: &Loop, slot: usize, scratch: *mut u8) {
         let (before, from_mine) = self.shares.split_at(slot);
         for share in from_mine.iter().chain(before) {
             while let Some(part) = share.take() {
@@ -357,13 +357,13 @@ impl Shared {
     /// Closes the loop, and waits for the workers that joined it.
     fn finish(&self) {
         let closed = State(self.state.fetch_and(!State::OPEN, Ordering::AcqRel));
-        if closed.joined() == 0 || self.watch_for(|state| state.joined() == 0).is_some() {
+        if closed.joined() == 0 || self.spin_until(|state| state.joined() == 0).is_some() {
             return;
         }
-        let mut bed = lock(&self.bed);
+        let mut guard = lock(&self.sleep_lock);
         let mut state = State(self.state.fetch_or(State::CALLER_SLEEPS, Ordering::AcqRel));
         while state.joined() > 0 {
-            bed = self.done.wait(bed).unwrap_or_else(PoisonError::into_inner);
+            guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
             state = self.state();
         }
     }
@@ -373,13 +373,14 @@ impl Shared {
         let mut scratch = Block::empty();
         let mut last = 0;
         loop {
-            let state = self.watch_for(|state| state.calls(last)).unwrap_or_else(|| self.sleep(last));
+            let state =
+                self.spin_until(|state| state.has_work_after(last)).unwrap_or_else(|| self.sleep(last));
             if state.has(State::END) {
                 return;
             }
             if self.join(state) {
                 last = state.number();
-                self.help(slot, &mut scratch);
+                self.run_as_worker(slot, &mut scratch);
                 self.leave();
             }
         }
@@ -392,11 +393,11 @@ impl Shared {
 
     /// Runs parts of the loop as a worker that has joined. A worker that gets no scratch memory
     /// leaves the iterations to the other threads: the caller has scratch memory of its own.
-    fn help(&self, slot: usize, scratch: &mut Block) {
+    fn run_as_worker(&self, slot: usize, scratch: &mut Block) {
         // SAFETY: this worker has joined, so no thread writes `work`.
         let work = unsafe { *self.work.get() }.expect("an open loop has work");
         if scratch.grow(work.scratch_bytes).is_ok() {
-            self.take_part(&work, slot, scratch.as_mut_ptr());
+            self.run_parts(&work, slot, scratch.as_mut_ptr());
         }
     }
 
@@ -404,26 +405,26 @@ impl Shared {
     fn leave(&self) {
         let before = State(self.state.fetch_sub(1, Ordering::AcqRel));
         if before.joined() == 1 && before.has(State::CALLER_SLEEPS) {
-            drop(lock(&self.bed));
+            drop(lock(&self.sleep_lock));
             self.done.notify_all();
         }
     }
 
-    /// Polls for the time `watch` until `wanted` accepts the state, and returns that state. Returns
+    /// Polls for `spin_time` until `wanted` accepts the state, and returns that state. Returns
     /// `None` when the time is over.
-    fn watch_for(&self, wanted: impl Fn(State) -> bool) -> Option<State> {
+    fn spin_until(&self, wanted: impl Fn(State) -> bool) -> Option<State> {
         /// Polls of the state between two readings of the clock.
-        const LOOKS: usize = 16;
+        const POLLS_PER_CLOCK_READ: usize = 16;
         let mut started = None;
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..POLLS_PER_CLOCK_READ {
                 let state = self.state();
                 if wanted(state) {
                     return Some(state);
                 }
                 std::hint::spin_loop();
             }
-            if started.get_or_insert_with(Instant::now).elapsed() >= self.watch {
+            if started.get_or_insert_with(Instant::now).elapsed() >= self.spin_time {
                 return None;
             }
         }
@@ -431,15 +432,15 @@ impl Shared {
 
     /// Sleeps until a worker whose last loop was `last` has something to do, and returns the state.
     fn sleep(&self, last: u64) -> State {
-        let mut bed = lock(&self.bed);
+        let mut guard = lock(&self.sleep_lock);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let state = loop {
-            // Sequentially consistent with `lead`.
+            // Sequentially consistent with `run_as_caller`.
             let state = State(self.state.load(Ordering::SeqCst));
-            if state.calls(last) {
+            if state.has_work_after(last) {
                 break state;
             }
-            bed = self.wake.wait(bed).unwrap_or_else(PoisonError::into_inner);
+            guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
         };
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         state
@@ -448,7 +449,7 @@ impl Shared {
     /// Ends the workers.
     fn end(&self) {
         self.state.fetch_or(State::END, Ordering::SeqCst);
-        drop(lock(&self.bed));
+        drop(lock(&self.sleep_lock));
         self.wake.notify_all();
     }
 }
@@ -595,7 +596,7 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let launch = Launch::new(&pool);
+                    let launch = ParallelCall::new(&pool);
                     for _ in 0..REPEATS / 10 {
                         parallel(launch.as_ptr(), fill_scratch, (&raw const done).cast(), 100, 256);
                     }
@@ -611,7 +612,7 @@ mod tests {
     fn a_loop_without_scratch_memory_does_not_run_and_says_so() {
         for threads in [1, 2] {
             let pool = Pool::new(threads);
-            let launch = Launch::new(&pool);
+            let launch = ParallelCall::new(&pool);
             let done = AtomicI64::new(0);
             for bytes in [i64::MAX / 2, 256] {
                 parallel(launch.as_ptr(), fill_scratch, (&raw const done).cast(), 4, bytes);

@@ -76,9 +76,9 @@ impl Signature {
 
     /// The scalars as generated code takes them: integers extended to 64 bits, floats as their
     /// bits.
-    pub(crate) fn scalar_bits(&self, given: &[Number]) -> Result<Vec<u64>, RunError> {
-        count("scalars", self.scalars.len(), given.len())?;
-        self.scalars.iter().zip(given).map(|(scalar, number)| scalar.bits(*number)).collect()
+    pub(crate) fn scalar_bits(&self, values: &[Number]) -> Result<Vec<u64>, RunError> {
+        check_count("scalars", self.scalars.len(), values.len())?;
+        self.scalars.iter().zip(values).map(|(scalar, number)| scalar.bits(*number)).collect()
     }
 }
 
@@ -96,11 +96,11 @@ fn scalars(program: &Program) -> Vec<ScalarParameter> {
 }
 
 impl ScalarParameter {
-    fn bits(&self, given: Number) -> Result<u64, RunError> {
-        let number = given.convert(self.dtype);
+    fn bits(&self, value: Number) -> Result<u64, RunError> {
+        let number = value.convert(self.dtype);
         match self.fixed {
             Some(wanted) if number != Number::Int(wanted.into()).convert(self.dtype) => {
-                Err(RunError::Specialised { name: self.name.clone(), wanted, found: given })
+                Err(RunError::Specialised { name: self.name.clone(), wanted, found: value })
             }
             _ => Ok(bits(self.dtype, number)),
         }
@@ -120,7 +120,7 @@ fn bits(dtype: DType, number: Number) -> u64 {
 }
 
 /// Checks that a tensor has the type and shape of its parameter.
-pub(crate) fn check(parameter: &Parameter, found: &Layout) -> Result<(), RunError> {
+pub(crate) fn check_parameter(parameter: &Parameter, found: &Layout) -> Result<(), RunError> {
     check_layout(&parameter.name, &parameter.layout, found)
 }
 
@@ -139,12 +139,12 @@ pub(crate) fn check_all<'a>(
     parameters: &[Parameter],
     found: impl ExactSizeIterator<Item = &'a Layout>,
 ) -> Result<(), RunError> {
-    count(what, parameters.len(), found.len())?;
-    parameters.iter().zip(found).try_for_each(|(parameter, layout)| check(parameter, layout))
+    check_count(what, parameters.len(), found.len())?;
+    parameters.iter().zip(found).try_for_each(|(parameter, layout)| check_parameter(parameter, layout))
 }
 
 /// Checks that the number of arguments is right.
-pub(crate) fn count(what: &'static str, wanted: usize, found: usize) -> Result<(), RunError> {
+pub(crate) fn check_count(what: &'static str, wanted: usize, found: usize) -> Result<(), RunError> {
     if wanted == found { Ok(()) } else { Err(RunError::Count { what, wanted, found }) }
 }
 
@@ -168,6 +168,7 @@ mod tests {
         let scalar = ScalarParameter { name: "stride".into(), dtype: DType::Int32, fixed: Some(2) };
         assert_eq!(scalar.bits(Number::Int(2)).ok(), Some(2));
         let error = scalar.bits(Number::Int(3)).unwrap_err();
-        assert_eq!(error.to_string(), "this kernel is for `stride` = 2, and was given 3");
+        let message = "the kernel is specialised for `stride` = 2, but the call passes 3";
+        assert_eq!(error.to_string(), message);
     }
 }

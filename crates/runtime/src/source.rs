@@ -17,18 +17,18 @@ pub(crate) enum Source {
 /// Returns the origin of each argument of the nest. Returns an error if the nest and the program
 /// disagree about a tensor's type or shape, or about the scalars.
 pub(crate) fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Source>, BuildError> {
-    let place = |parameters: &[Parameter], tensor: TensorId| {
+    let position_of = |parameters: &[Parameter], tensor: TensorId| {
         parameters.iter().position(|parameter| parameter.tensor == tensor)
     };
     let mut sources = Vec::new();
     for buffer in &nest.buffers {
         let Scope::Argument(tensor) = buffer.scope else { continue };
         let (constants, inputs, results) = (&signature.constants, &signature.inputs, &signature.results);
-        let source = place(constants, tensor)
+        let source = position_of(constants, tensor)
             .map(Source::Constant)
-            .or_else(|| place(inputs, tensor).map(Source::Input))
-            .or_else(|| place(results, tensor).map(Source::Result))
-            .ok_or_else(|| BuildError::OtherProgram(buffer.name.clone()))?;
+            .or_else(|| position_of(inputs, tensor).map(Source::Input))
+            .or_else(|| position_of(results, tensor).map(Source::Result))
+            .ok_or_else(|| BuildError::NestMismatch(format!("tensor `{}`", buffer.name)))?;
         let parameter = match source {
             Source::Constant(at) => &constants[at],
             Source::Input(at) => &inputs[at],
@@ -36,13 +36,13 @@ pub(crate) fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Sour
         };
         let extents = parameter.layout.shape().iter().map(|extent| *extent as i64);
         if buffer.dtype != parameter.layout.dtype() || !extents.eq(buffer.shape.iter().copied()) {
-            return Err(BuildError::OtherProgram(buffer.name.clone()));
+            return Err(BuildError::NestMismatch(format!("tensor `{}`", buffer.name)));
         }
         sources.push(source);
     }
     let scalars = signature.scalars.iter().map(|scalar| scalar.dtype);
     if !scalars.eq(nest.scalars.iter().map(|scalar| scalar.dtype)) {
-        return Err(BuildError::OtherProgram("its scalars".into()));
+        return Err(BuildError::NestMismatch("the scalars".into()));
     }
     Ok(sources)
 }

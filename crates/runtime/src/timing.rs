@@ -74,7 +74,7 @@ impl Timing {
     /// # Panics
     ///
     /// If there are no samples.
-    pub fn of(mut samples: Vec<f64>, batch: usize) -> Timing {
+    pub fn from_samples(mut samples: Vec<f64>, batch: usize) -> Timing {
         samples.sort_by(f64::total_cmp);
         Timing {
             median: quantile(&samples, 0.5),
@@ -137,21 +137,21 @@ pub fn interleaved<E>(
     contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
 ) -> Result<Vec<Timing>, E> {
     let started = Instant::now();
-    interleaved_by(&|| started.elapsed(), options, contenders)
+    interleaved_with_clock(&|| started.elapsed(), options, contenders)
 }
 
 /// Like [`interleaved`], with any clock.
-fn interleaved_by<E>(
+fn interleaved_with_clock<E>(
     clock: &dyn Fn() -> Duration,
     options: &Options<'_>,
     contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
 ) -> Result<Vec<Timing>, E> {
-    let series = taken(clock, options, contenders)?;
-    Ok(series.into_iter().map(|series| Timing::of(series.samples, series.batch)).collect())
+    let series = sample_all(clock, options, contenders)?;
+    Ok(series.into_iter().map(|series| Timing::from_samples(series.samples, series.batch)).collect())
 }
 
 /// Takes all samples of all contenders, in turn.
-fn taken<'a, E>(
+fn sample_all<'a, E>(
     clock: &dyn Fn() -> Duration,
     options: &Options<'_>,
     contenders: &'a mut [&mut dyn FnMut() -> Result<(), E>],
@@ -162,12 +162,12 @@ fn taken<'a, E>(
     }
     // Every other round goes backward, so that no contender always follows the same one.
     let mut backward = false;
-    while series.iter().any(|series| series.wants_more(options)) {
+    while series.iter().any(|series| series.needs_samples(options)) {
         let mut round: Vec<&mut Series<'_, E>> = series.iter_mut().collect();
         if backward {
             round.reverse();
         }
-        for series in round.into_iter().filter(|series| series.may_go_on(options)) {
+        for series in round.into_iter().filter(|series| series.is_within_cap(options)) {
             series.sample(clock, options)?;
         }
         backward = !backward;
@@ -215,12 +215,12 @@ impl<'a, E> Series<'a, E> {
         Ok(Series { call, batch, samples: Vec::new(), sampled: Duration::ZERO, spent })
     }
 
-    fn wants_more(&self, options: &Options<'_>) -> bool {
+    fn needs_samples(&self, options: &Options<'_>) -> bool {
         let enough = self.samples.len() >= options.samples && self.sampled >= options.time;
-        self.samples.is_empty() || (!enough && self.may_go_on(options))
+        self.samples.is_empty() || (!enough && self.is_within_cap(options))
     }
 
-    fn may_go_on(&self, options: &Options<'_>) -> bool {
+    fn is_within_cap(&self, options: &Options<'_>) -> bool {
         self.samples.is_empty() || self.spent < options.cap
     }
 
@@ -262,11 +262,11 @@ mod tests {
 
     #[test]
     fn quantiles_of_known_samples() {
-        let timing = Timing::of((0..=100).rev().map(f64::from).collect(), 7);
+        let timing = Timing::from_samples((0..=100).rev().map(f64::from).collect(), 7);
         assert_eq!(timing, Timing { median: 50.0, p10: 10.0, p90: 90.0, samples: 101, batch: 7 });
-        let two = Timing::of(vec![3.0, 1.0], 1);
+        let two = Timing::from_samples(vec![3.0, 1.0], 1);
         assert_eq!((two.median, two.p10, two.p90), (2.0, 1.2, 2.8));
-        let one = Timing::of(vec![4.0], 1);
+        let one = Timing::from_samples(vec![4.0], 1);
         assert_eq!((one.median, one.p10, one.p90), (4.0, 4.0, 4.0));
     }
 
@@ -283,24 +283,24 @@ mod tests {
     }
 
     /// Measures calls on a simulated clock. Call number `n` advances the clock by `times(n)`.
-    fn by_hand(options: &Options<'_>, times: impl Fn(usize) -> Duration) -> (Timing, usize) {
+    fn on_simulated_clock(options: &Options<'_>, times: impl Fn(usize) -> Duration) -> (Timing, usize) {
         let (now, calls) = (Cell::new(Duration::ZERO), Cell::new(0));
         let mut call = || {
             now.set(now.get() + times(calls.replace(calls.get() + 1)));
             Ok::<(), Infallible>(())
         };
-        let timings = interleaved_by(&|| now.get(), options, &mut [&mut call]).unwrap();
+        let timings = interleaved_with_clock(&|| now.get(), options, &mut [&mut call]).unwrap();
         (timings[0], calls.get())
     }
 
     #[test]
     fn samples_go_on_until_number_and_time_are_reached() {
         let options = Options::default();
-        let (timing, _) = by_hand(&options, |_| Duration::from_millis(50));
+        let (timing, _) = on_simulated_clock(&options, |_| Duration::from_millis(50));
         assert_eq!((timing.samples, timing.batch, timing.median), (30, 1, 0.05));
-        let (timing, _) = by_hand(&options, |_| Duration::from_millis(1));
+        let (timing, _) = on_simulated_clock(&options, |_| Duration::from_millis(1));
         assert_eq!((timing.samples, timing.batch), (200, 1));
-        let (timing, calls) = by_hand(&options, |_| Duration::from_micros(2));
+        let (timing, calls) = on_simulated_clock(&options, |_| Duration::from_micros(2));
         assert_eq!((timing.samples, timing.batch), (10_000, 10));
         assert_eq!(calls, 10_000 + 100_000);
         assert!((timing.median - 2e-6).abs() < 1e-12, "{timing:?}");
@@ -308,17 +308,17 @@ mod tests {
 
     #[test]
     fn the_cap_ends_slow_calls() {
-        let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_millis(500));
+        let (timing, calls) = on_simulated_clock(&Options::default(), |_| Duration::from_millis(500));
         // Two calls warm up, and then samples are taken until three seconds have passed.
         assert_eq!((timing.samples, calls), (4, 6));
-        let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_secs(100));
+        let (timing, calls) = on_simulated_clock(&Options::default(), |_| Duration::from_secs(100));
         assert_eq!((timing.samples, calls), (1, 2));
     }
 
     #[test]
     fn the_first_call_and_outliers_do_not_count() {
         let slow = |call: usize| if call == 0 || call.is_multiple_of(10) { 900 } else { 40 };
-        let (timing, _) = by_hand(&Options::default(), |call| Duration::from_micros(slow(call)));
+        let (timing, _) = on_simulated_clock(&Options::default(), |call| Duration::from_micros(slow(call)));
         assert_eq!((timing.median, timing.p10, timing.batch), (40e-6, 40e-6, 1));
     }
 
@@ -333,7 +333,7 @@ mod tests {
         };
         let options = Options { warm_up_calls: 1, ..Options::default() };
         let (mut a, mut b) = (|| run('a'), || run('b'));
-        let result = interleaved_by(&|| now.get(), &options, &mut [&mut a, &mut b]);
+        let result = interleaved_with_clock(&|| now.get(), &options, &mut [&mut a, &mut b]);
         assert_eq!(result, Err("enough"));
         assert_eq!(*order.borrow(), "ababbaabbaabbaa");
     }
@@ -347,14 +347,14 @@ mod tests {
         };
         let (mut fast, mut slow) = (|| take(2), || take(10));
         let contenders: &mut [&mut dyn FnMut() -> Result<(), Infallible>] = &mut [&mut fast, &mut slow];
-        let timings = interleaved_by(&|| now.get(), &Options::default(), contenders).unwrap();
+        let timings = interleaved_with_clock(&|| now.get(), &Options::default(), contenders).unwrap();
         assert_eq!([timings[0].samples, timings[1].samples], [100, 100]);
         assert_eq!([timings[0].median, timings[1].median], [0.002, 0.01]);
         // The slow contender has warmed up for 30 ms, and reaches its cap of 500 ms after 47
         // samples.
         let capped = Options { cap: Duration::from_millis(500), ..Options::default() };
         let (mut fast, mut slow) = (|| take(2), || take(10));
-        let timings = interleaved_by(&|| now.get(), &capped, &mut [&mut fast, &mut slow]).unwrap();
+        let timings = interleaved_with_clock(&|| now.get(), &capped, &mut [&mut fast, &mut slow]).unwrap();
         assert_eq!([timings[0].samples, timings[1].samples], [100, 47]);
     }
 

@@ -47,7 +47,13 @@ fn load(buffer: u32, indices: &[&IndexExpr]) -> Expr {
 }
 
 fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(buffer, indices), value, reduce: None, later: false, claim: None })
+    Stmt::Store(Store {
+        target: access(buffer, indices),
+        value,
+        reduce: None,
+        is_asynchronous: false,
+        claim: None,
+    })
 }
 
 fn each(var: u32, extent: i64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
@@ -235,7 +241,7 @@ fn wrong_arguments_are_refused() {
     let error = layer.bind(&pool, &[short.view().into()]).err().unwrap();
     assert_eq!(error.to_string(), "`w` must be float32(24), and is float32(3)");
     let error = layer.bind(&pool, &[]).err().unwrap();
-    assert_eq!(error.to_string(), "1 constant inputs are needed, and 0 were given");
+    assert_eq!(error.to_string(), "expected 1 constant inputs, but the call passes 0");
 
     let w = weights(0);
     let bound = layer.bind(&pool, &[w.view().into()]).unwrap();
@@ -258,7 +264,7 @@ fn a_nest_of_another_program_is_refused() {
     let (program, mut nest) = layer();
     nest.buffers[2].shape[0] += 1;
     let error = Executable::new(&program, &nest, &Cpu::host()).err();
-    assert_eq!(error, Some(BuildError::OtherProgram("y".into())));
+    assert_eq!(error, Some(BuildError::NestMismatch("tensor `y`".into())));
 }
 
 #[test]
@@ -270,7 +276,7 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
         target: access(1, &[&i]),
         value: load(0, &[&i]),
         reduce: Some(ReduceOp::Add),
-        later: false,
+        is_asynchronous: false,
         claim: None,
     });
     let nest = LoopNest {
@@ -307,7 +313,7 @@ fn gather() -> (Program, LoopNest) {
         target: access(o, &[&i]),
         value: load(a, &[&gathered]),
         reduce: Some(ReduceOp::Add),
-        later: false,
+        is_asynchronous: false,
         claim: None,
     });
     let nest = LoopNest {

@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 /// The text of a stage, given its number. It reads the stage before it.
 type Stage = fn(usize) -> String;
@@ -39,7 +39,7 @@ fn program(stages: usize, stage: Stage) -> Option<Program> {
 }
 
 fn schedule(c: &mut Criterion) {
-    let cpu = Cpu { cores: 8, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] };
+    let cpu = Cpu { cores: 8, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20] };
     let mut group = c.benchmark_group("schedule");
     group.sample_size(10);
     for (name, stage) in KINDS {

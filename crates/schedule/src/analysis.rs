@@ -10,8 +10,8 @@ use tilewright_ir::{
 
 use crate::draft::comparison::as_condition;
 pub use crate::draft::multiples::Multiple;
-use crate::draft::multiples::{multiples, settled};
-use crate::draft::simplify::{Ranges, clamped};
+use crate::draft::multiples::{multiples, with_constant_quotients};
+use crate::draft::simplify::{Ranges, split_clamp};
 
 /// The distance in memory that an access moves when a loop advances by one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
     let place = moving.fold(IndexExpr::constant(0), |place, (index, distance)| {
         place.add(&unclamped(index).scale(*distance))
     });
-    let place = place.joined();
+    let place = place.merge_quotients();
     if !place.mentions(var) {
         return Stride::Elements(0);
     }
@@ -40,7 +40,7 @@ pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
 /// Returns a subscript as it is away from the borders: without the constants that it is clamped to.
 fn unclamped(index: &IndexExpr) -> IndexExpr {
     index.substitute(&mut |atom| match atom {
-        Atom::Min(pair) | Atom::Max(pair) => clamped(pair).map(|(free, _)| free.clone()),
+        Atom::Min(pair) | Atom::Max(pair) => split_clamp(pair).map(|(free, _)| free.clone()),
         _ => None,
     })
 }
@@ -54,12 +54,12 @@ pub fn accesses(expr: &Expr) -> Vec<Access> {
 
 /// Returns the variables that a statement's value depends on other than by the elements it reads:
 /// as numbers, or in conditions that the variables' ranges do not decide.
-pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId> {
+pub fn variables_in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId> {
     let mut ranges = Ranges::default();
     let mut shifted = Vec::new();
     for var in &statement.vars {
         let range = &program.var(*var).range;
-        ranges.add(*var, &range.extent());
+        ranges.add_loop(*var, &range.extent());
         shifted.push((*var, IndexExpr::var(*var).add(&range.from)));
     }
     let from_zero = |index: &IndexExpr| {
@@ -71,29 +71,30 @@ pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId
     let mut value = statement.value.clone();
     value.map_indices(&mut |index| from_zero(index));
     let mut found = BTreeSet::new();
-    undecided(&value, &ranges, &mut found);
+    collect_undecided_variables(&value, &ranges, &mut found);
     found
 }
 
 /// The numbers that a statement requires to be divisible before it reads anything.
-pub fn asked_multiples(statement: &Statement) -> Vec<Multiple> {
+pub fn required_multiples(statement: &Statement) -> Vec<Multiple> {
     multiples(&statement.value)
 }
 
 /// Replaces quotients in a statement's value by constants, where they are constant whenever the
 /// statement reads anything.
-pub fn settle(program: &Program, statement: &mut Statement) {
-    let (asked, known) = (asked_multiples(statement), Values { program, vars: statement.vars.clone() });
-    statement.value.map_indices(&mut |index| settled(index, &asked, &known));
+pub fn fold_constant_quotients(program: &Program, statement: &mut Statement) {
+    let (required, known) =
+        (required_multiples(statement), VariableRanges { program, vars: statement.vars.clone() });
+    statement.value.map_indices(&mut |index| with_constant_quotients(index, &required, &known));
 }
 
 /// The ranges of a statement's variables.
-struct Values<'p> {
+struct VariableRanges<'p> {
     program: &'p Program,
     vars: Vec<VarId>,
 }
 
-impl Knowledge for Values<'_> {
+impl Knowledge for VariableRanges<'_> {
     fn range(&self, var: VarId) -> Option<Range> {
         self.vars.contains(&var).then(|| self.program.var(var).range.clone())
     }
@@ -103,14 +104,14 @@ impl Knowledge for Values<'_> {
     }
 }
 
-fn undecided(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {
+fn collect_undecided_variables(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {
     if as_condition(expr, ranges).is_some_and(|condition| ranges.never_negative(&condition)) {
         return;
     }
     match &expr.kind {
         ExprKind::Index(index) => found.extend(index.vars()),
         ExprKind::Load(_) => {}
-        _ => expr.operands().iter().for_each(|operand| undecided(operand, ranges, found)),
+        _ => expr.operands().iter().for_each(|operand| collect_undecided_variables(operand, ranges, found)),
     }
 }
 

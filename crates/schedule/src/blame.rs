@@ -26,25 +26,30 @@ pub fn blame<'t>(
 ) -> Refusal {
     match refusal.step {
         Some(_) => refusal,
-        None => Refusal { step: culprit(program, schedule, target.into(), &refusal.reason), ..refusal },
+        None => Refusal { step: step_at_fault(program, schedule, target.into(), &refusal.reason), ..refusal },
     }
 }
 
-fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &Illegal) -> Option<usize> {
+fn step_at_fault(
+    program: &Program,
+    schedule: &Schedule,
+    target: Target<'_>,
+    reason: &Illegal,
+) -> Option<usize> {
     let mut drafts = vec![Draft::new(program, target).ok()?];
     for step in &schedule.steps {
-        let mut draft = drafts.last().expect("it begins with one").clone();
+        let mut draft = drafts.last().expect("the list begins with the draft of no step").clone();
         steps::apply(&mut draft, step).ok()?;
         drafts.push(draft);
     }
-    let is_legal = |draft: &Draft| !lowered(draft).is_err_and(|other| is_alike(&other, reason));
+    let is_legal = |draft: &Draft| !check_lowering(draft).is_err_and(|other| is_same_reason(&other, reason));
     // The first draft is that of no step, so the number of the last legal draft is the number of
     // the step after it.
     drafts.iter().rposition(is_legal).filter(|at| *at < schedule.steps.len())
 }
 
 /// Lowers a draft as far as needed to know whether it is refused.
-fn lowered(draft: &Draft) -> Legal<()> {
+fn check_lowering(draft: &Draft) -> Legal<()> {
     match draft.capabilities.grid {
         None => lower::size::check(draft),
         Some(_) => lower::lower(draft).map(|_| ()),
@@ -53,7 +58,7 @@ fn lowered(draft: &Draft) -> Legal<()> {
 
 /// Returns true when two reasons are the same at different steps. Numbers, names of loops, and the
 /// loops that are still to be unrolled may differ.
-fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
+fn is_same_reason(reason: &Illegal, later: &Illegal) -> bool {
     let registers = |reason: &Illegal| match reason {
         Illegal::RegisterTile { name, .. }
         | Illegal::ThreadRegisters { name, .. }
@@ -63,7 +68,7 @@ fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
         _ => None,
     };
     match (reason, later) {
-        (Illegal::Kernel(one), Illegal::Kernel(other)) => one.is_alike(other),
+        (Illegal::Kernel(one), Illegal::Kernel(other)) => one.is_same_fault(other),
         (
             Illegal::GpuLimit { statement, what, .. },
             Illegal::GpuLimit { statement: other, what: other_what, .. },

@@ -29,9 +29,9 @@ impl Refusal {
 pub enum Illegal {
     /// A size has no value.
     #[error("the size `{0}` is not known")]
-    OpenSize(String),
+    UnknownSize(String),
     /// A buffer larger than the memory of any machine.
-    #[error("`{name}` would take {bytes} bytes")]
+    #[error("`{name}` would take {bytes} bytes, more than a machine can address")]
     TooLarge {
         /// The buffer.
         name: String,
@@ -57,8 +57,8 @@ pub enum Illegal {
         known: Vec<String>,
     },
     /// A loop that an earlier step has replaced.
-    #[error("the loop `{name}` is gone: `{by}` has replaced it")]
-    GoneLoop {
+    #[error("the loop `{name}` no longer exists: the step `{by}` replaced it")]
+    ReplacedLoop {
         /// The name that was looked up.
         name: String,
         /// The step that replaced it.
@@ -73,10 +73,10 @@ pub enum Illegal {
         known: Vec<String>,
     },
     /// A name that is in use already.
-    #[error("the name `{0}` is taken")]
+    #[error("the name `{0}` is taken: choose another name")]
     NameTaken(String),
     /// A split into a part whose number of iterations is not positive.
-    #[error("a part of `{name}` needs a positive number of iterations, not {factor}")]
+    #[error("the part `{name}` needs a positive number of iterations, not {factor}")]
     BadFactor {
         /// The loop.
         name: String,
@@ -88,18 +88,18 @@ pub enum Illegal {
     #[error("{0}")]
     BadLoopList(String),
     /// Two loops that are not directly nested.
-    #[error("`{outer}` and `{inner}` are not directly nested: {between} is between them")]
+    #[error("`{outer}` and `{inner}` are not directly nested: {between}")]
     NotNested {
         /// The outer loop.
         outer: String,
         /// The inner loop.
         inner: String,
-        /// The loop or statement between them.
+        /// The reason: a loop or statement between them, or that neither is inside the other.
         between: String,
     },
     /// The number of iterations of one loop depends on the other, so the two cannot be reordered or
     /// fused.
-    #[error("how often `{inner}` runs depends on `{outer}`: {problem}")]
+    #[error("the number of iterations of `{inner}` depends on `{outer}`: {problem}")]
     DependentExtent {
         /// The outer loop.
         outer: String,
@@ -121,7 +121,7 @@ pub enum Illegal {
     #[error("{0}")]
     LoopKind(String),
     /// A loop with more iterations than a vector, an unrolled loop or a GPU dimension may have.
-    #[error("`{name}` runs {extent} times, and {what} takes at most {most}: split it first")]
+    #[error("`{name}` has {extent} iterations, and {what} takes at most {most}: split it first")]
     TooLong {
         /// The loop.
         name: String,
@@ -134,7 +134,8 @@ pub enum Illegal {
     },
     /// Unrolled loops nested in each other, and versions of loops, make too much code.
     #[error(
-        "the code would have {operations} operations with unrolled loops written out, and take too long to compile: unroll less, or take shorter vectors"
+        "with unrolled loops written out, the code would have {operations} operations and take \
+         too long to compile: unroll fewer loops, or use shorter vectors"
     )]
     TooMuchCode {
         /// The number of operations on vector registers that the code would have.
@@ -156,7 +157,8 @@ pub enum Illegal {
     },
     /// The results of one GPU thread do not fit into its registers.
     #[error(
-        "`{name}` needs {needed} registers of each thread, and there are {available}: make the tile smaller"
+        "`{name}` needs {needed} registers of each thread, and a thread has {available}: \
+         make the tile smaller"
     )]
     ThreadRegisters {
         /// The buffer.
@@ -167,7 +169,7 @@ pub enum Illegal {
         available: usize,
     },
     /// A kernel needs more of a resource than a thread block or the grid has.
-    #[error("the loops around `{statement}` take {needed} {what}, and the GPU has {available}")]
+    #[error("the kernel of `{statement}` needs {needed} {what}, and the limit is {available}")]
     GpuLimit {
         /// A statement of the kernel.
         statement: String,
@@ -184,7 +186,8 @@ pub enum Illegal {
     /// A buffer in registers is indexed by a loop that is neither unrolled nor vectorised.
     /// Registers cannot be indexed at run time.
     #[error(
-        "`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: registers cannot be indexed"
+        "`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: \
+         registers cannot be indexed at run time"
     )]
     RegisterIndex {
         /// The buffer.
@@ -204,16 +207,20 @@ pub enum Illegal {
         loop_name: String,
     },
     /// A buffer in registers is indexed by data. Registers cannot be indexed at run time.
-    #[error("`{name}` is in registers, and data chooses among its elements: registers cannot be indexed")]
+    #[error(
+        "`{name}` is in registers, and its subscripts depend on data: \
+         registers cannot be indexed at run time"
+    )]
     RegisterData {
         /// The buffer.
         name: String,
     },
     /// Every lane of a vector would need a buffer of its own.
     #[error(
-        "`{loop_name}` is vectorised, and `{name}` would be made inside it: make it outside, or vectorise a loop further in"
+        "`{loop_name}` is vectorised, and `{name}` would be allocated inside it: \
+         allocate it at an outer loop, or vectorise an inner loop"
     )]
-    VectorBuffer {
+    BufferInVectorLoop {
         /// The buffer.
         name: String,
         /// The loop.
@@ -222,9 +229,11 @@ pub enum Illegal {
     /// Every lane of a vector would need its own wider accumulator for the total of a 16-bit
     /// reduction.
     #[error(
-        "`{loop_name}` is vectorised outside of the reduced loop `{reduced}`, where the 16-bit elements of `{tensor}` have no room for wider totals: `reorder` `{loop_name}` inside of `{reduced}`"
+        "`{loop_name}` is vectorised outside of the reduced loop `{reduced}`, so each lane would \
+         need its own wider total for the 16-bit elements of `{tensor}`: \
+         `reorder` `{loop_name}` inside of `{reduced}`"
     )]
-    WideInVector {
+    WideAccumulatorInVector {
         /// The tensor that the reduction writes.
         tensor: String,
         /// The outermost reduced loop.
@@ -306,7 +315,8 @@ pub enum Illegal {
 pub enum KernelFault {
     /// Registers that would have to outlive a kernel.
     #[error(
-        "`{buffer}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
+        "`{buffer}` is in registers outside of the loops over blocks and threads, but registers \
+         last only as long as a kernel: promote at a loop inside of them"
     )]
     RegistersOutsideKernel {
         /// The buffer.
@@ -314,7 +324,8 @@ pub enum KernelFault {
     },
     /// Registers that no thread would own.
     #[error(
-        "`{buffer}` is in registers, which are a thread's own, but outside of the loops over threads: promote at a loop inside of them, or say `shared`"
+        "`{buffer}` is in registers, which belong to one thread, but it is allocated outside of \
+         the loops over threads: promote at a loop inside of them, or use `shared`"
     )]
     RegistersOutsideThreads {
         /// The buffer.
@@ -322,7 +333,8 @@ pub enum KernelFault {
     },
     /// Statements between two nested loops over blocks.
     #[error(
-        "what is computed beside or around `{beside}` is inside a loop over blocks and outside of another: every block of that would do it"
+        "statements beside or around `{beside}` are between two loops over blocks, so each block \
+         of the inner loop would repeat them"
     )]
     BetweenBlocks {
         /// A tensor that the statements write.
@@ -330,19 +342,20 @@ pub enum KernelFault {
     },
     /// A loop around a barrier that threads run differently often.
     #[error(
-        "threads wait for each other inside the loop `{loop_name}`, which those of `{threads}` run differently often"
+        "the loop `{loop_name}` contains a barrier, but the threads of `{threads}` run different \
+         numbers of its iterations"
     )]
-    UnevenWait {
+    UnevenBarrier {
         /// The loop.
         loop_name: String,
         /// The loop over the threads.
         threads: String,
     },
     /// Data decides whether threads reach a barrier.
-    #[error("whether threads wait for each other depends on data")]
-    WaitDependsOnData,
+    #[error("a condition that depends on data decides whether threads reach a barrier")]
+    BarrierDependsOnData,
     /// A loop that cannot be pipelined.
-    #[error("`{loop_name}` cannot be a pipeline: {why}")]
+    #[error("`{loop_name}` cannot be pipelined: {why}")]
     Pipeline {
         /// The loop.
         loop_name: String,
@@ -353,8 +366,8 @@ pub enum KernelFault {
 
 impl KernelFault {
     /// Returns true when two faults differ at most in names of loops, which later steps replace.
-    pub(crate) fn is_alike(&self, other: &KernelFault) -> bool {
-        let of_loops = matches!(self, KernelFault::UnevenWait { .. } | KernelFault::Pipeline { .. });
+    pub(crate) fn is_same_fault(&self, other: &KernelFault) -> bool {
+        let of_loops = matches!(self, KernelFault::UnevenBarrier { .. } | KernelFault::Pipeline { .. });
         let same_kind = std::mem::discriminant(self) == std::mem::discriminant(other);
         self == other || of_loops && same_kind
     }
@@ -386,7 +399,7 @@ pub enum GpuResource {
 impl fmt::Display for GpuResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            GpuResource::BlockThreads => "threads of a block",
+            GpuResource::BlockThreads => "threads in a block",
             GpuResource::SharedBytes => "bytes of shared memory",
             GpuResource::ThreadBytes => "bytes of memory for each thread",
         })

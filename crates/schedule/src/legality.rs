@@ -17,7 +17,7 @@ use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 use tilewright_polyhedral::coordinates::elements_of;
 use tilewright_polyhedral::dependence::between;
 use tilewright_polyhedral::isl::{Affine, Answer, Context, Map, Set};
-use tilewright_polyhedral::{Coordinates, Dependence, Kind, Model, text};
+use tilewright_polyhedral::{Coordinates, Dependence, DependenceKind, Model, text};
 
 use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
 
@@ -30,24 +30,26 @@ impl Draft<'_> {
     /// if a statement inside reads a tensor that a later statement of the program changes there.
     /// Otherwise the iterations of a statement's own loops are independent, up to the order of a
     /// reduction.
-    pub fn has_order(&self, var: VarId) -> bool {
+    pub fn may_carry_dependence(&self, var: VarId) -> bool {
         let body = self.body_of(var);
         let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
         if is_ordered(&var) || self.loops_in(body).iter().any(is_ordered) {
             return true;
         }
         let statements = self.statements_in(body);
-        statements.iter().any(|id| self.reads_changing(*id) && self.reads_early(*id, &statements))
+        statements
+            .iter()
+            .any(|id| self.reads_tensor_changed_later(*id) && self.reads_before_later_write(*id, &statements))
     }
 
     /// Returns true for a loop over threads if the loops around it, or those inside it, include
     /// another loop over threads and an ordered loop: no barrier can separate the iterations of
     /// that ordered loop. The same holds for loops over blocks, since blocks never wait for each
     /// other.
-    pub fn has_unsynchronised_order(&self, var: VarId) -> bool {
+    pub fn has_unsynchronised_ordered_loop(&self, var: VarId) -> bool {
         let unit = |var: &VarId| match self.loop_of(*var).kind {
-            LoopKind::Thread(_) => Some(Unit::Thread),
-            LoopKind::Block(_) => Some(Unit::Block),
+            LoopKind::Thread(_) => Some(UnitKind::Thread),
+            LoopKind::Block(_) => Some(UnitKind::Block),
             _ => None,
         };
         let Some(own) = unit(&var) else { return false };
@@ -61,7 +63,7 @@ impl Draft<'_> {
     /// Returns true when a statement reads a tensor that one of the others, which comes later in
     /// the program, writes. After inlining this also covers a statement that reads other elements
     /// of its own tensor than it writes.
-    fn reads_early(&self, id: StatementId, others: &[StatementId]) -> bool {
+    fn reads_before_later_write(&self, id: StatementId, others: &[StatementId]) -> bool {
         let statement = self.statement(id);
         let Some(first) = statement.first_instance() else { return false };
         let changed = |read: &Access| {
@@ -77,16 +79,16 @@ impl Draft<'_> {
 
     /// Returns the first dependence from or to one of these statements that the draft violates, as
     /// a sentence.
-    pub fn broken_dependence(&self, moved: &[StatementId]) -> Option<String> {
+    pub fn violated_dependence(&self, moved: &[StatementId]) -> Option<String> {
         let context = Context::new();
         context.limit_operations(MOST_OPERATIONS);
         let Some(model) = Model::new(&context, self.program) else {
             return Some("its sizes are not known".to_string());
         };
-        let question = Question { draft: self, context, model };
-        match question.first_broken(moved) {
+        let check = DependenceCheck { draft: self, context, model };
+        match check.first_violation(moved) {
             Ok(found) => found,
-            Err(_) => Some("it takes too long to find out whether all dependences are kept".to_string()),
+            Err(_) => Some("the check of its dependences takes too long".to_string()),
         }
     }
 
@@ -94,7 +96,7 @@ impl Draft<'_> {
     /// extents while a statement runs.
     pub fn takes_all_values(&self, id: StatementId, indices: &[(&IndexExpr, i64)]) -> bool {
         let path = self.path(id);
-        if self.count_up(&path, indices) {
+        if self.are_mixed_radix(&path, indices) {
             return true;
         }
         let context = Context::new();
@@ -104,7 +106,7 @@ impl Draft<'_> {
         let Some(values) = values.collect::<Option<Vec<Affine>>>() else { return false };
         // A superset of the iterations would also hold values that the subscripts never take.
         let (iterations, true) = self.iterations(&coordinates) else { return false };
-        let values = Map::from_functions(&context, coordinates.len(), &values).of(&iterations);
+        let values = Map::from_functions(&context, coordinates.len(), &values).intersect_domain(&iterations);
         let extents: Vec<i64> = indices.iter().map(|(_, extent)| *extent).collect();
         elements_of(&context, &extents).is_subset(&values.range()).unwrap_or(false)
     }
@@ -112,10 +114,10 @@ impl Draft<'_> {
     /// Returns true when every subscript is a mixed-radix number whose digits are loop variables of
     /// its own, so that the subscripts take each combination of values once. Most subscripts have
     /// this form.
-    fn count_up(&self, path: &[VarId], indices: &[(&IndexExpr, i64)]) -> bool {
+    fn are_mixed_radix(&self, path: &[VarId], indices: &[(&IndexExpr, i64)]) -> bool {
         let mut all: Vec<VarId> = Vec::new();
         let counts = indices.iter().all(|(index, extent)| {
-            let digits = self.digits_up_to(index, *extent).unwrap_or_default();
+            let digits = self.mixed_radix_digits(index, *extent).unwrap_or_default();
             let are_new = digits.iter().all(|var| !all.contains(var));
             all.extend(&digits);
             are_new && (!digits.is_empty() || *extent == 1 && **index == IndexExpr::constant(0))
@@ -124,7 +126,7 @@ impl Draft<'_> {
     }
 
     /// The digits of a subscript that is a mixed-radix number below the extent.
-    fn digits_up_to(&self, index: &IndexExpr, extent: i64) -> Option<Vec<VarId>> {
+    fn mixed_radix_digits(&self, index: &IndexExpr, extent: i64) -> Option<Vec<VarId>> {
         let digits = index.terms().iter().map(|term| match term.factors.as_slice() {
             [Atom::Var(var)] => Some((term.coefficient, *var)),
             _ => None,
@@ -153,20 +155,20 @@ impl Draft<'_> {
     /// Returns true when the tensor's own subscripts do not identify its elements: its buffer is
     /// allocated anew in every iteration of a loop, or it is not in memory at all. The step that
     /// made the tensor private has already checked its reads.
-    fn is_private(&self, tensor: TensorId) -> bool {
+    fn has_private_elements(&self, tensor: TensorId) -> bool {
         let buffer = &self.buffers[tensor.index()];
-        buffer.gone || buffer.room.is_some()
+        buffer.is_removed || buffer.allocated_at.is_some()
     }
 }
 
 /// The parallel units of a GPU.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum UnitKind {
     Thread,
     Block,
 }
 
-struct Question<'a> {
+struct DependenceCheck<'a> {
     draft: &'a Draft<'a>,
     context: Context,
     model: Model<'a>,
@@ -185,8 +187,8 @@ struct Execution {
     instances: Map,
 }
 
-impl Question<'_> {
-    fn first_broken(&self, moved: &[StatementId]) -> Answer<Option<String>> {
+impl DependenceCheck<'_> {
+    fn first_violation(&self, moved: &[StatementId]) -> Answer<Option<String>> {
         let all = self.executions();
         for first in &all {
             for second in &all {
@@ -194,8 +196,8 @@ impl Question<'_> {
                     continue;
                 }
                 for dependence in between(&self.model, first.statement, second.statement)? {
-                    if let Some(pair) = self.broken_pair(first, second, &dependence)? {
-                        return Ok(Some(self.sentence(&dependence, pair)));
+                    if let Some(pair) = self.violating_pair(first, second, &dependence)? {
+                        return Ok(Some(self.describe(&dependence, pair)));
                     }
                 }
             }
@@ -211,7 +213,7 @@ impl Question<'_> {
             // A superset is safe here: it can only add pairs of instances that are out of order.
             let (iterations, _) = self.draft.iterations(&coordinates);
             let of = move |(at, instance): (usize, &Instance)| {
-                let instances = self.instances(&coordinates, instance).of(&iterations);
+                let instances = self.instances(&coordinates, instance).intersect_domain(&iterations);
                 let (path, is_inlined) = (path.clone(), at > 0);
                 Execution { id, path, statement: instance.statement, is_inlined, instances }
             };
@@ -226,7 +228,7 @@ impl Question<'_> {
         let start = Map::from_functions(&self.context, coordinates.len(), &[]);
         instance.point.iter().fold(start, |map, value| {
             let value = value.as_ref().and_then(|value| coordinates.affine(value));
-            map.beside(&match value {
+            map.flat_range_product(&match value {
                 Some(value) => Map::from_functions(&self.context, coordinates.len(), &[value]),
                 None => Map::universe(&self.context, coordinates.len(), 1),
             })
@@ -234,25 +236,28 @@ impl Question<'_> {
     }
 
     /// Returns two instances that depend on each other and that the draft does not run in order.
-    fn broken_pair(
+    fn violating_pair(
         &self,
         first: &Execution,
         second: &Execution,
         dependence: &Dependence,
     ) -> Answer<Option<(Vec<i64>, Vec<i64>)>> {
-        if self.draft.is_private(dependence.tensor) || dependence.relaxed && !self.is_concurrent(first) {
+        if self.draft.has_private_elements(dependence.tensor)
+            || dependence.relaxed && !self.is_concurrent(first)
+        {
             return Ok(None);
         }
-        let there = first.instances.then(&dependence.pairs);
-        let pairs = there.then(&second.instances.reverse());
+        let there = first.instances.apply_range(&dependence.pairs);
+        let pairs = there.apply_range(&second.instances.reverse());
         // A reduction that resets its elements changes them before all of its reduction loops.
-        let begins = dependence.kind != Kind::Flow && !dependence.relaxed && self.resets(second);
+        let begins = dependence.kind != DependenceKind::Flow && !dependence.relaxed && self.resets(second);
         let broken = pairs.subtract(&self.in_order(first, second, begins));
         let Some((iteration, other)) = broken.sample()? else { return Ok(None) };
         let of = |execution: &Execution, iteration: Vec<i64>| -> Answer<Set> {
             Ok(self.point(&iteration).apply(&execution.instances))
         };
-        let both = Map::between(&of(first, iteration)?, &of(second, other)?).intersect(&dependence.pairs);
+        let both = Map::from_domain_and_range(&of(first, iteration)?, &of(second, other)?)
+            .intersect(&dependence.pairs);
         both.sample()
     }
 
@@ -261,7 +266,7 @@ impl Question<'_> {
         let universe = Set::universe(&self.context, values.len());
         values.iter().enumerate().fold(universe, |set, (at, value)| {
             let coordinate = Affine::variable(&self.context, values.len(), at);
-            set.intersect(&coordinate.offset(-value).zero())
+            set.intersect(&coordinate.offset(-value).zero_set())
         })
     }
 
@@ -278,16 +283,16 @@ impl Question<'_> {
 
     /// The pairs of iterations of which the first ends before the second begins. With `begins`, the
     /// first must end before the reduction loops of the second begin.
-    fn in_order(&self, first: &Execution, second: &Execution, begins: bool) -> Map {
+    fn in_order(&self, first: &Execution, second: &Execution, before_reduction: bool) -> Map {
         let both = first.path.iter().zip(&second.path);
         let common = both.take_while(|(own, other)| own == other).count();
-        let is_reduced = |var: &VarId| begins && self.draft.is_reduced_by(*var, second.id);
+        let is_reduced = |var: &VarId| before_reduction && self.draft.is_reduced_by(*var, second.id);
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
         // A loop over threads has no barrier inside, and blocks never wait for each other. Loops
         // further in therefore order only the iterations of one thread, or of one block.
-        let mut units: Vec<Unit> = Vec::new();
+        let mut units: Vec<UnitKind> = Vec::new();
         for at in 0..common {
             if is_reduced(&first.path[at]) {
                 return found;
@@ -295,12 +300,12 @@ impl Question<'_> {
             let kind = self.draft.loop_of(first.path[at]).kind;
             if runs_in_order(kind) {
                 let earlier = equal.where_less(at, at);
-                let of_one = |pairs, unit: &Unit| self.of_one(*unit, pairs, (first, second), at);
+                let of_one = |pairs, unit: &UnitKind| self.on_same_unit(*unit, pairs, (first, second), at);
                 found = found.union(&units.iter().fold(earlier, of_one));
             }
             match kind {
-                LoopKind::Thread(_) => units.push(Unit::Thread),
-                LoopKind::Block(_) => units.push(Unit::Block),
+                LoopKind::Thread(_) => units.push(UnitKind::Thread),
+                LoopKind::Block(_) => units.push(UnitKind::Block),
                 LoopKind::Serial | LoopKind::Unrolled | LoopKind::Parallel | LoopKind::Vector => {}
             }
             equal = equal.where_equal(at, at);
@@ -311,7 +316,7 @@ impl Question<'_> {
             true => {
                 first.is_inlined && !second.is_inlined && self.draft.statement(first.id).reduction().is_none()
             }
-            false => self.draft.place_in_order(first.id) < self.draft.place_in_order(second.id),
+            false => self.draft.execution_position(first.id) < self.draft.execution_position(second.id),
         };
         if is_earlier { found.union(&equal) } else { found }
     }
@@ -319,27 +324,33 @@ impl Question<'_> {
     /// Keeps the pairs of iterations that run on the same thread, or in the same block, judged by
     /// the loops over threads or blocks from depth `at` inwards. A statement without such a loop
     /// along an axis runs on the first thread, or in the first block, of that axis.
-    fn of_one(&self, unit: Unit, pairs: Map, (first, second): (&Execution, &Execution), at: usize) -> Map {
+    fn on_same_unit(
+        &self,
+        unit: UnitKind,
+        pairs: Map,
+        (first, second): (&Execution, &Execution),
+        at: usize,
+    ) -> Map {
         let along = |execution: &Execution, axis: Axis| {
             let kind = match unit {
-                Unit::Thread => LoopKind::Thread(axis),
-                Unit::Block => LoopKind::Block(axis),
+                UnitKind::Thread => LoopKind::Thread(axis),
+                UnitKind::Block => LoopKind::Block(axis),
             };
             let mut inside = execution.path.iter().enumerate().skip(at);
             inside.find(|(_, var)| self.draft.loop_of(**var).kind == kind).map(|(at, _)| at)
         };
         let first_thread = |execution: &Execution, at: usize| {
-            Affine::variable(&self.context, execution.path.len(), at).zero()
+            Affine::variable(&self.context, execution.path.len(), at).zero_set()
         };
         Axis::ALL.into_iter().fold(pairs, |pairs, axis| match (along(first, axis), along(second, axis)) {
             (Some(own), Some(other)) => pairs.where_equal(own, other),
-            (Some(own), None) => pairs.of(&first_thread(first, own)),
-            (None, Some(other)) => pairs.onto(&first_thread(second, other)),
+            (Some(own), None) => pairs.intersect_domain(&first_thread(first, own)),
+            (None, Some(other)) => pairs.intersect_range(&first_thread(second, other)),
             (None, None) => pairs,
         })
     }
 
-    fn sentence(&self, dependence: &Dependence, (first, second): (Vec<i64>, Vec<i64>)) -> String {
+    fn describe(&self, dependence: &Dependence, (first, second): (Vec<i64>, Vec<i64>)) -> String {
         let name = |statement: usize, values: &[i64]| {
             let own = &self.model.statements[statement];
             let target = &self.draft.program.tensor(own.statement.target).name;
@@ -348,7 +359,7 @@ impl Question<'_> {
             let name = crate::step::StatementName { tensor: target.clone(), ordinal: before + 1 };
             match values {
                 [] => format!("`{name}`"),
-                _ => format!("`{name}` at {}", text::instance(&self.model, own, values)),
+                _ => format!("`{name}` at {}", text::describe_instance(&self.model, own, values)),
             }
         };
         let tensor = &self.draft.program.tensor(dependence.tensor).name;
@@ -357,9 +368,9 @@ impl Question<'_> {
             _ if dependence.relaxed => {
                 format!("{first} and {second} are reduced into one element of `{tensor}`")
             }
-            Kind::Flow => format!("{second} must read `{tensor}` after {first} has written it"),
-            Kind::Anti => format!("{second} must change `{tensor}` after {first} has read it"),
-            Kind::Output => format!("{second} must write `{tensor}` after {first} has written it"),
+            DependenceKind::Flow => format!("{second} must read `{tensor}` after {first} has written it"),
+            DependenceKind::Anti => format!("{second} must change `{tensor}` after {first} has read it"),
+            DependenceKind::Output => format!("{second} must write `{tensor}` after {first} has written it"),
         }
     }
 }

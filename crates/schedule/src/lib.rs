@@ -31,9 +31,9 @@ use tilewright_target::Target;
 pub use blame::blame;
 pub use default::{complete, default_schedule};
 pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
-pub use lower::effort::effort;
-pub use rename::{NewNames, Renamed, rename};
-pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
+pub use lower::effort::compilation_effort;
+pub use rename::{NamingScheme, RenamedSchedule, rename};
+pub use step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step};
 
 use draft::Draft;
 

@@ -12,12 +12,12 @@ use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, StatementId};
 use crate::illegal::{Illegal, Refusal};
-use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+use crate::step::{LoopLevel, LoopName, PromoteScope, Schedule, StatementName, Step};
 use crate::steps::{self, split::MOST_LOOPS};
 
 /// The way to name the loops and buffers that steps make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewNames {
+pub enum NamingScheme {
     /// `x0`, `x1`, … for loops and `b0`, `b1`, … for buffers, independent of their old names.
     Numbered,
     /// Names derived from the split or promoted name: the parts of `i` are `io` and `ii`.
@@ -26,7 +26,7 @@ pub enum NewNames {
 
 /// A schedule translated to other names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renamed {
+pub struct RenamedSchedule {
     /// The translated steps, up to and including the first that is refused.
     pub schedule: Schedule,
     /// The refusal that ended the translation.
@@ -41,20 +41,20 @@ pub fn rename<'t>(
     from: &'t Program,
     to: &'t Program,
     target: impl Into<Target<'t>>,
-    new_names: NewNames,
-) -> Renamed {
+    new_names: NamingScheme,
+) -> RenamedSchedule {
     let target = target.into();
-    let mut renamed = Renamed { schedule: Schedule::default(), refusal: None };
+    let mut renamed = RenamedSchedule { schedule: Schedule::default(), refusal: None };
     let drafts = Draft::new(from, target).and_then(|from| Ok((from, Draft::new(to, target)?)));
     let mut pair = match drafts {
-        Ok((from, to)) => Pair { from, to, new_names },
-        Err(reason) => return Renamed { refusal: Some(Refusal { step: None, reason }), ..renamed },
+        Ok((from, to)) => DraftPair { from, to, new_names },
+        Err(reason) => return RenamedSchedule { refusal: Some(Refusal { step: None, reason }), ..renamed },
     };
     for (at, step) in schedule.steps.iter().enumerate() {
-        let spelled = pair.spell(step);
-        let taken = pair.take(step, &spelled);
+        let spelled = pair.translate(step);
+        let applied = pair.apply_step(step, &spelled);
         renamed.schedule.steps.push(spelled);
-        if let Err(reason) = taken {
+        if let Err(reason) = applied {
             renamed.refusal = Some(Refusal { step: Some(at), reason });
             break;
         }
@@ -63,15 +63,15 @@ pub fn rename<'t>(
 }
 
 /// The drafts of both programs after the same steps.
-struct Pair<'a> {
+struct DraftPair<'a> {
     from: Draft<'a>,
     to: Draft<'a>,
-    new_names: NewNames,
+    new_names: NamingScheme,
 }
 
-impl Pair<'_> {
+impl DraftPair<'_> {
     /// Applies a step to both drafts.
-    fn take(&mut self, step: &Step, spelled: &Step) -> Legal<()> {
+    fn apply_step(&mut self, step: &Step, spelled: &Step) -> Legal<()> {
         steps::apply(&mut self.from, step)?;
         steps::apply(&mut self.to, spelled)?;
         let tables = |draft: &Draft| {
@@ -85,7 +85,7 @@ impl Pair<'_> {
     }
 
     /// Translates a step to the names of the second program.
-    fn spell(&self, step: &Step) -> Step {
+    fn translate(&self, step: &Step) -> Step {
         match step {
             Step::Split { target, outer, inner } => {
                 let target = self.loop_name(target);
@@ -116,8 +116,8 @@ impl Pair<'_> {
             Step::Promote { tensor, at, scope, gathered, layout, pad, .. } => {
                 let tensor = self.tensor(tensor);
                 let at = match at {
-                    Place::Root => Place::Root,
-                    Place::Loop(at) => Place::Loop(self.loop_name(at)),
+                    LoopLevel::Root => LoopLevel::Root,
+                    LoopLevel::Loop(at) => LoopLevel::Loop(self.loop_name(at)),
                 };
                 let suffix = match scope {
                     PromoteScope::Packed => "p",
@@ -167,19 +167,19 @@ impl Pair<'_> {
             return LoopName { statement: self.statement(&name.statement), name: name.name.clone() };
         };
         let own = &self.to.loop_of(var).name;
-        let same = self.statement(&name.statement).at(own);
-        let means_it = |name: &LoopName| self.to.find_loop(name) == Ok(var);
-        let spelled = |id: StatementId| self.to.statement(id).name.at(own);
+        let same = self.statement(&name.statement).loop_named(own);
+        let names_the_loop = |name: &LoopName| self.to.find_loop(name) == Ok(var);
+        let spelled = |id: StatementId| self.to.statement(id).name.loop_named(own);
         let mut others = self.to.statements_in(self.to.body_of(var)).into_iter().map(spelled);
-        let given = || Some(same.clone()).filter(means_it);
+        let same_statement = || Some(same.clone()).filter(names_the_loop);
         let found = match self.new_names {
             // The result must not depend on how the loop was named: use the statement that owns the
             // loop, or else the first statement inside it.
-            NewNames::Numbered => {
-                let owner = self.to.loop_of(var).owner.map(spelled).filter(means_it);
-                owner.or_else(|| others.find(means_it))
+            NamingScheme::Numbered => {
+                let owner = self.to.loop_of(var).owner.map(spelled).filter(names_the_loop);
+                owner.or_else(|| others.find(names_the_loop))
             }
-            NewNames::Derived => given().or_else(|| others.find(means_it)),
+            NamingScheme::Derived => same_statement().or_else(|| others.find(names_the_loop)),
         };
         found.unwrap_or(same)
     }
@@ -189,9 +189,11 @@ impl Pair<'_> {
         let mut names: Vec<String> = Vec::new();
         for at in 0..parts {
             let name = match self.new_names {
-                NewNames::Numbered => format!("x{}", self.to.loops.len() + at),
-                NewNames::Derived if parts == 2 => self.fresh(&format!("{of}{}", ["o", "i"][at]), &names),
-                NewNames::Derived => self.fresh(&format!("{of}{at}"), &names),
+                NamingScheme::Numbered => format!("x{}", self.to.loops.len() + at),
+                NamingScheme::Derived if parts == 2 => {
+                    self.unused_name(&format!("{of}{}", ["o", "i"][at]), &names)
+                }
+                NamingScheme::Derived => self.unused_name(&format!("{of}{at}"), &names),
             };
             names.push(name);
         }
@@ -200,24 +202,24 @@ impl Pair<'_> {
 
     fn new_loop(&self, derived: &str) -> String {
         match self.new_names {
-            NewNames::Numbered => format!("x{}", self.to.loops.len()),
-            NewNames::Derived => self.fresh(derived, &[]),
+            NamingScheme::Numbered => format!("x{}", self.to.loops.len()),
+            NamingScheme::Derived => self.unused_name(derived, &[]),
         }
     }
 
     fn new_buffer(&self, of: &str, suffix: &str) -> String {
         match self.new_names {
             // Lowering makes the buffer of a result; until then only the statement records it.
-            NewNames::Numbered => {
+            NamingScheme::Numbered => {
                 let results = self.to.statements.iter().filter(|statement| statement.accumulator.is_some());
                 format!("b{}", self.to.buffers.len() + results.count())
             }
-            NewNames::Derived => self.fresh(&format!("{}_{suffix}", of.replace('.', "_")), &[]),
+            NamingScheme::Derived => self.unused_name(&format!("{}_{suffix}", of.replace('.', "_")), &[]),
         }
     }
 
     /// Returns an unused name that begins with this one.
-    fn fresh(&self, like: &str, more: &[String]) -> String {
+    fn unused_name(&self, like: &str, more: &[String]) -> String {
         let base: String = if like.len() > LONGEST_NAME { "x".to_owned() } else { like.to_owned() };
         let numbered = (2..).map(|number| format!("{base}{number}"));
         let mut names = std::iter::once(base.clone()).chain(numbered);
@@ -227,7 +229,7 @@ impl Pair<'_> {
     }
 
     fn is_taken(&self, name: &str) -> bool {
-        self.to.loops.iter().any(|one| one.name == name) || self.to.expect_free(name).is_err()
+        self.to.loops.iter().any(|one| one.name == name) || self.to.expect_unused_name(name).is_err()
     }
 }
 

@@ -78,7 +78,7 @@ pub enum Step {
         /// The loop.
         target: LoopName,
         /// The blocks or threads that run its iterations.
-        to: Unit,
+        to: ParallelUnit,
     },
     /// `inline P`: replaces every use of P by the expression that P's statement computes, and
     /// removes P.
@@ -109,7 +109,7 @@ pub enum Step {
         /// The tensor, or a buffer.
         tensor: String,
         /// The loop at whose iterations the buffer is filled, or the root.
-        at: Place,
+        at: LoopLevel,
         /// The name of the buffer.
         name: String,
         /// The kind of memory that holds the buffer.
@@ -164,7 +164,7 @@ impl Step {
     /// A promotion that gathers nothing and has no padding. An empty layout is the tensor's own.
     pub fn promote(
         tensor: impl Into<String>,
-        at: Place,
+        at: LoopLevel,
         name: impl Into<String>,
         scope: PromoteScope,
         layout: Vec<LayoutDim>,
@@ -176,28 +176,28 @@ impl Step {
 
 /// The blocks or threads that the iterations of a loop become on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum ParallelUnit {
     /// Thread blocks, along a dimension of the grid.
     Block(Axis),
     /// Threads, along a dimension of their thread block.
     Thread(Axis),
 }
 
-impl Unit {
+impl ParallelUnit {
     /// All units.
-    pub const ALL: [Unit; 6] = [
-        Unit::Block(Axis::X),
-        Unit::Block(Axis::Y),
-        Unit::Block(Axis::Z),
-        Unit::Thread(Axis::X),
-        Unit::Thread(Axis::Y),
-        Unit::Thread(Axis::Z),
+    pub const ALL: [ParallelUnit; 6] = [
+        ParallelUnit::Block(Axis::X),
+        ParallelUnit::Block(Axis::Y),
+        ParallelUnit::Block(Axis::Z),
+        ParallelUnit::Thread(Axis::X),
+        ParallelUnit::Thread(Axis::Y),
+        ParallelUnit::Thread(Axis::Z),
     ];
 }
 
 /// The place of a promotion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum LoopLevel {
     /// Outside all loops.
     Root,
     /// In every iteration of a loop.
@@ -233,7 +233,7 @@ impl StatementName {
     }
 
     /// The name of one of this statement's loops.
-    pub fn at(&self, name: impl Into<String>) -> LoopName {
+    pub fn loop_named(&self, name: impl Into<String>) -> LoopName {
         LoopName { statement: self.clone(), name: name.into() }
     }
 }

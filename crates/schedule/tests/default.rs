@@ -22,7 +22,7 @@ fn every_example_runs_as_its_default_schedule_says() {
         for function in &parse(&source).ast.functions {
             for choose in rounds {
                 let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
-                if tilewright_interp::points(&program) > 200_000 {
+                if tilewright_interp::count_points(&program) > 200_000 {
                     continue;
                 }
                 let schedule = default_schedule(&program, &cpu());

@@ -496,7 +496,7 @@ fn data_chooses_no_register() {
     assert!(matches!(reason, Illegal::RegisterData { .. }), "{reason}");
     assert_eq!(
         reason.to_string(),
-        "`own` is in registers, and data chooses among its elements: registers cannot be indexed"
+        "`own` is in registers, and its subscripts depend on data: registers cannot be indexed at run time"
     );
 }
 
@@ -523,7 +523,7 @@ fn every_example_runs_as_its_default_schedule_for_a_gpu_says() {
         for function in &parse(&source).ast.functions {
             for choose in rounds {
                 let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
-                if tilewright_interp::points(&program) > 200_000 {
+                if tilewright_interp::count_points(&program) > 200_000 {
                     continue;
                 }
                 let gpu = Gpu::h200();

@@ -116,7 +116,7 @@ fn survey_of_the_examples() {
         for function in &parse(&source).ast.functions {
             for choose in rounds {
                 let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
-                if tilewright_interp::points(&program) > 200_000 {
+                if tilewright_interp::count_points(&program) > 200_000 {
                     continue;
                 }
                 let gpu = Gpu::h200();

@@ -74,7 +74,7 @@ impl Tally {
         let mut rng = Rng::new(seed, number);
         let source = random::program::program(&mut rng);
         let program = match checked(&source) {
-            Some(program) if tilewright_interp::points(&program) <= MOST_POINTS => program,
+            Some(program) if tilewright_interp::count_points(&program) <= MOST_POINTS => program,
             _ => {
                 self.refused += 1;
                 return;

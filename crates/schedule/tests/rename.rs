@@ -14,7 +14,7 @@ use random::rng::Rng;
 use random::schedule::{Counts, schedule as random_schedule};
 use support::{cpu, program, schedule};
 use tilewright_ir::{LoopNest, Program, VarId};
-use tilewright_schedule::{Illegal, NewNames, apply, rename};
+use tilewright_schedule::{Illegal, NamingScheme, apply, rename};
 
 const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
 const OTHER_PRODUCT: &str = "def f(float(X,io) C, float(io,Y) Bp) -> (io_) { io_(k,i) +=! C(k,j) * Bp(j,i) }";
@@ -57,7 +57,7 @@ fn steps_speak_of_the_same_loops_in_other_names() {
          parallel C.t\npromote B at root -> Bp packed (d1/16, d0, d1%16)\npromote C at C.t -> acc registers\n\
          vectorize C.ji\nunroll C.ii\nunroll C.jt\nvectorize Bp.l2\n",
     );
-    let renamed = rename(&steps, &from, &to, &cpu(), NewNames::Derived);
+    let renamed = rename(&steps, &from, &to, &cpu(), NamingScheme::Derived);
     assert_eq!(renamed.refusal, None);
     assert_eq!(
         renamed.schedule.to_string(),
@@ -69,7 +69,7 @@ fn steps_speak_of_the_same_loops_in_other_names() {
     let loops = |program, steps| nameless(apply(program, steps, &cpu()).unwrap());
     assert_eq!(loops(&from, &steps), loops(&to, &renamed.schedule));
     // Numbered names depend only on the steps.
-    let numbered = |steps, program| rename(steps, program, &from, &cpu(), NewNames::Numbered).schedule;
+    let numbered = |steps, program| rename(steps, program, &from, &cpu(), NamingScheme::Numbered).schedule;
     let (one, other) = (numbered(&steps, &from), numbered(&renamed.schedule, &to));
     assert_eq!(one.steps[0].to_string(), "split C.i -> x3, x4:12");
     assert_eq!(one, other);
@@ -79,7 +79,7 @@ fn steps_speak_of_the_same_loops_in_other_names() {
 fn a_refused_step_is_the_last() {
     let (from, to) = (program(PRODUCT, &SIZES), program(OTHER_PRODUCT, &OTHER_SIZES));
     let renamed =
-        rename(&schedule("unroll C.nothing\nparallel C.i\n"), &from, &to, &cpu(), NewNames::Derived);
+        rename(&schedule("unroll C.nothing\nparallel C.i\n"), &from, &to, &cpu(), NamingScheme::Derived);
     assert_eq!(renamed.schedule.to_string(), "unroll io_.nothing\n");
     let refusal = renamed.refusal.unwrap();
     assert_eq!(refusal.step, Some(0));
@@ -97,13 +97,13 @@ fn random_schedules_give_the_same_loops_under_other_names() {
         let steps_of = random_schedule(&mut rng, &from, &mut Counts::default());
         let Ok(nest) = apply(&from, &steps_of, &cpu()) else { continue };
         let to = with_other_names(&from, case);
-        let renamed = rename(&steps_of, &from, &to, &cpu(), NewNames::Derived);
+        let renamed = rename(&steps_of, &from, &to, &cpu(), NamingScheme::Derived);
         assert_eq!(renamed.refusal, None, "case {case}\n{source}{steps_of}\n{}", renamed.schedule);
         let other = apply(&to, &renamed.schedule, &cpu());
         let other = other.unwrap_or_else(|refusal| panic!("case {case}: {refusal}\n{}", renamed.schedule));
         assert_eq!(nameless(nest), nameless(other), "case {case}\n{source}{steps_of}\n{}", renamed.schedule);
         // Back again: numbering the schedules of both programs gives the same text.
-        let numbered = |steps, program| rename(steps, program, &from, &cpu(), NewNames::Numbered);
+        let numbered = |steps, program| rename(steps, program, &from, &cpu(), NamingScheme::Numbered);
         assert_eq!(numbered(&steps_of, &from), numbered(&renamed.schedule, &to), "case {case}");
         tried += 1;
         steps += steps_of.steps.len();

@@ -46,7 +46,7 @@ fn split_need_not_divide() {
 #[test]
 fn split_refuses_loops_that_are_gone_and_bad_factors() {
     let gone = gemm_refused("split C.i -> io, ii:4\nsplit C.i -> a, b:2");
-    assert!(matches!(gone, Illegal::GoneLoop { .. }), "{gone}");
+    assert!(matches!(gone, Illegal::ReplacedLoop { .. }), "{gone}");
     let unknown = gemm_refused("split C.z -> io, ii:4");
     assert!(unknown.to_string().contains("`i`, `j` and `k`"), "{unknown}");
     assert!(matches!(gemm_refused("split D.z -> io, ii:4"), Illegal::UnknownStatement { .. }));
@@ -351,7 +351,7 @@ fn statements_of_a_tensor_stay_where_a_later_one_would_miss_or_undo_them() {
         ("promote X at X[2].b -> all packed\ncompute_at X, X[2].o", "promoted outside"),
         ("vectorize X[2].o\ncompute_at X, X[3].b", "move it first"),
         ("compute_at X, X[3].b\ncompute_at X, X[3].b", "is inside its loops"),
-        ("compute_at X, X.b", "a loop of its own"),
+        ("compute_at X, X.b", "belongs to its own statement"),
     ] {
         let reason = refused(LAYERS, LAYER_SIZES, steps).reason;
         assert!(matches!(reason, Illegal::ComputeAt { .. }), "{steps}: {reason}");
@@ -541,7 +541,7 @@ fn gathers_that_cannot_be_are_refused() {
         (given, at("O.b"), "different conditions"),
         (made, format!("compute_at K, O.d\n{}", at("O.b")), "`K`, which chooses elements, is written"),
         (made, "promote K at O.b -> Ks packed gathered".to_string(), "no read of it depends on data"),
-        (made, "promote O at O.b -> Os packed gathered".to_string(), "only what is read can be gathered"),
+        (made, "promote O at O.b -> Os packed gathered".to_string(), "only operands can be gathered"),
         (made, format!("{} (d0, d1, d2, d3)", at("root")), "it has no dimension d2"),
     ] {
         let reason = refused(source, sizes, &steps).reason.to_string();
@@ -563,7 +563,7 @@ fn promote_refuses_a_result_along_a_loop_without_a_known_end() {
     let steps = "promote T at O.k -> P packed (d1, d0/6, d0%6)\npromote P at P.l1 -> Q packed";
     agrees(source, sizes, steps);
     let reason = refused(source, sizes, &format!("{steps}\nfuse P.l0, P.l1 -> t")).reason.to_string();
-    assert!(reason.contains("it is not known how often `P.l2` runs at most"), "{reason}");
+    assert!(reason.contains("number of iterations of `P.l2` is not known"), "{reason}");
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn what_a_promote_makes_stays_where_it_says() {
     for (promote, what) in table {
         let moved = gemm_refused(&format!("{promote}\ncompute_at p, C.j")).to_string();
         let wanted =
-            format!("`p` cannot be computed at `C.j`: {what}, and the `promote` that makes it says where");
+            format!("`p` cannot be computed at `C.j`: {what}; the `promote` that makes it decides the loop");
         assert_eq!(moved, wanted, "{promote}");
         let inlined = gemm_refused(&format!("{promote}\ninline p")).to_string();
         let wanted = format!("`p` cannot be inlined: {what}; leave out the `promote` that makes it instead");
@@ -682,9 +682,9 @@ fn prefetch_is_refused_with_its_reason() {
         ("prefetch A at C.k ahead 9999999", "not between 1 and"),
         (
             "promote B at C.k -> Bp packed\nprefetch B at Bp.l1 ahead 1\nprefetch Bp at C.j ahead 1",
-            "made inside",
+            "allocated inside",
         ),
-        ("promote B at C.j -> Bp packed\nprefetch B at C.k ahead 1", "nothing there uses it"),
+        ("promote B at C.j -> Bp packed\nprefetch B at C.k ahead 1", "no statement there uses it"),
     ] {
         let reason = gemm_refused(steps);
         assert!(matches!(reason, Illegal::Prefetch { .. }), "{steps}: {reason}");
@@ -750,7 +750,7 @@ fn ordered_loops_that_carry_nothing_are_free() {
     assert!(reason.contains("must read `O` after `O[3]` at (t="), "{reason}");
     let sums = "def sums(float(T, N) I) -> (O) { for t in 0:T { O(t) +=! I(t, k) } }";
     let reason = refused(sums, sizes, "reorder O.k, O.t").reason.to_string();
-    assert!(reason.contains("reduces anew"), "{reason}");
+    assert!(reason.contains("must be reduced again"), "{reason}");
 }
 
 #[test]
@@ -856,7 +856,7 @@ fn lanes_of_a_vector_run_the_same_loops() {
         let program = program(part, &[]);
         let refusal = blame(&program, &schedule(&steps), &cpu(), refused(part, &[], &steps));
         assert!(matches!(refusal.reason, Illegal::DependentExtent { .. }), "{refusal}");
-        assert!(refusal.to_string().contains("how often `y[2].i` runs depends on `y[3].i`"), "{refusal}");
+        assert!(refusal.to_string().contains("iterations of `y[2].i` depends on `y[3].i`"), "{refusal}");
         assert_eq!(refusal.step, Some(culprit), "{steps}");
         agrees(part, &[], &format!("{steps}\nunroll y[2].i"));
     }

@@ -11,12 +11,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tilewright_ir::nest::Axis;
 use tilewright_schedule::text::{LONGEST_TEXT, MOST_STEPS, parse};
-use tilewright_schedule::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
+use tilewright_schedule::{
+    LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step,
+};
 use tilewright_syntax::Code;
 use tilewright_syntax::diagnostic::Style;
 
 fn in_c(name: &str) -> LoopName {
-    StatementName::first("C").at(name)
+    StatementName::first("C").loop_named(name)
 }
 
 fn step(text: &str) -> Step {
@@ -78,7 +80,7 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
         step("promote B at C.ko -> Bp packed (d1/32, d0, d1%32)"),
         promote(
             "B",
-            Place::Loop(in_c("ko")),
+            LoopLevel::Loop(in_c("ko")),
             "Bp",
             PromoteScope::Packed,
             vec![dim(1, None, Some(32)), dim(0, None, None), dim(1, Some(32), None)],
@@ -86,11 +88,11 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
     );
     assert_eq!(
         step("promote C at C.io -> acc registers"),
-        promote("C", Place::Loop(in_c("io")), "acc", PromoteScope::Registers, vec![])
+        promote("C", LoopLevel::Loop(in_c("io")), "acc", PromoteScope::Registers, vec![])
     );
     assert_eq!(
         step("promote W at root -> Wp packed (d0%64/8)"),
-        promote("W", Place::Root, "Wp", PromoteScope::Packed, vec![dim(0, Some(64), Some(8))])
+        promote("W", LoopLevel::Root, "Wp", PromoteScope::Packed, vec![dim(0, Some(64), Some(8))])
     );
 }
 
@@ -104,15 +106,15 @@ fn promotions_may_gather_before_they_are_laid_out() {
 #[test]
 fn a_gpu_has_words_of_its_own() {
     let unit = |to| Step::Bind { target: in_c("io"), to };
-    assert_eq!(step("bind C.io -> block.y"), unit(Unit::Block(Axis::Y)));
-    assert_eq!(step("bind C.io -> thread . x"), unit(Unit::Thread(Axis::X)));
+    assert_eq!(step("bind C.io -> block.y"), unit(ParallelUnit::Block(Axis::Y)));
+    assert_eq!(step("bind C.io -> thread . x"), unit(ParallelUnit::Thread(Axis::X)));
     assert_eq!(step("pipeline C.ko stages 3"), Step::Pipeline { target: in_c("ko"), stages: 3 });
     let padded = step("promote B at C.ko -> Bs shared (d1, d0) pad 4");
     assert!(matches!(&padded, Step::Promote { scope: PromoteScope::Shared, pad: 4, .. }), "{padded:?}");
     for (text, message) in [
         ("bind C.io -> block.w", "there is no `block.w`"),
         ("bind C.io -> warp.x", "`block.x`"),
-        ("promote B at C.ko -> Bp packed pad 4", "only shared memory has banks"),
+        ("promote B at C.ko -> Bp packed pad 4", "only buffers in shared memory"),
         ("pipeline C.ko 3", "`stages` and a number"),
     ] {
         let parsed = parse(text);
@@ -124,12 +126,12 @@ fn a_gpu_has_words_of_its_own() {
 #[test]
 fn statements_have_numbers_and_names_are_those_of_the_language() {
     let second = StatementName { tensor: "C".to_owned(), ordinal: 2 };
-    assert_eq!(step("unroll C[2].i"), Step::Unroll(second.at("i")));
+    assert_eq!(step("unroll C[2].i"), Step::Unroll(second.loop_named("i")));
     assert_eq!(step("unroll C[1].i"), Step::Unroll(in_c("i")));
-    assert_eq!(step("unroll 1LUT.2i"), Step::Unroll(StatementName::first("1LUT").at("2i")));
+    assert_eq!(step("unroll 1LUT.2i"), Step::Unroll(StatementName::first("1LUT").loop_named("2i")));
     assert_eq!(step(" unroll\tC . i \r\n"), Step::Unroll(in_c("i")));
     // The temporary `t` of a called function `f`.
-    assert_eq!(step("unroll f.t.i"), Step::Unroll(StatementName::first("f.t").at("i")));
+    assert_eq!(step("unroll f.t.i"), Step::Unroll(StatementName::first("f.t").loop_named("i")));
     assert_eq!(step("inline f.t"), Step::Inline { tensor: "f.t".to_owned() });
     // Keywords are recognised by their place.
     assert_eq!(step("split split.at -> root, at:2").to_string(), "split split.at -> root, at:2");
@@ -153,10 +155,10 @@ fn a_step_and_what_it_names_can_be_found_in_the_text() {
     let parsed = parse(source);
     let spans = &parsed.spans[1];
     assert_eq!(spans.step.text(source), "promote B at C[2] . ko -> Bp packed (d1 / 32, d0)");
-    assert_eq!(spans.of("C[2].ko").text(source), "C[2] . ko");
-    assert_eq!(spans.of("B").text(source), "B");
-    assert_eq!(spans.of("Bp").text(source), "Bp");
-    assert_eq!(spans.of("nowhere"), spans.step);
+    assert_eq!(spans.span_of("C[2].ko").text(source), "C[2] . ko");
+    assert_eq!(spans.span_of("B").text(source), "B");
+    assert_eq!(spans.span_of("Bp").text(source), "Bp");
+    assert_eq!(spans.span_of("nowhere"), spans.step);
     assert_eq!(spans.layout.iter().map(|span| span.text(source)).collect::<Vec<_>>(), ["d1 / 32", "d0"]);
 }
 
@@ -294,7 +296,7 @@ fn tensor() -> impl Strategy<Value = String> {
 
 fn loop_name() -> impl Strategy<Value = LoopName> {
     (tensor(), prop_oneof![Just(1), 2usize..5], name())
-        .prop_map(|(tensor, ordinal, name)| StatementName { tensor, ordinal }.at(name))
+        .prop_map(|(tensor, ordinal, name)| StatementName { tensor, ordinal }.loop_named(name))
 }
 
 fn loops() -> impl Strategy<Value = Vec<LoopName>> {
@@ -316,7 +318,7 @@ fn split() -> impl Strategy<Value = Step> {
 }
 
 fn promote() -> impl Strategy<Value = Step> {
-    let place = prop_oneof![Just(Place::Root), loop_name().prop_map(Place::Loop)];
+    let place = prop_oneof![Just(LoopLevel::Root), loop_name().prop_map(LoopLevel::Loop)];
     let padded = (Just(PromoteScope::Shared), prop_oneof![Just(0), number()]);
     let plain = (select(&[PromoteScope::Packed, PromoteScope::Registers]), Just(0));
     let scope = prop_oneof![padded, plain];
@@ -343,7 +345,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         loop_name().prop_map(Step::Unroll),
         loop_name().prop_map(Step::Vectorize),
         loop_name().prop_map(Step::Parallel),
-        (loop_name(), select(Unit::ALL.to_vec())).prop_map(|(target, to)| Step::Bind { target, to }),
+        (loop_name(), select(ParallelUnit::ALL.to_vec())).prop_map(|(target, to)| Step::Bind { target, to }),
         (loop_name(), number()).prop_map(|(target, stages)| Step::Pipeline { target, stages }),
         tensor().prop_map(|tensor| Step::Inline { tensor }),
         (tensor(), loop_name()).prop_map(|(tensor, at)| Step::ComputeAt { tensor, at }),

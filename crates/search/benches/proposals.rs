@@ -47,12 +47,12 @@ fn cost(knobs: &Knobs, point: &Point) -> Option<f64> {
 fn search(strategy: &mut dyn Strategy, knobs: &Knobs) {
     let mut tried = 0;
     while tried < POINTS {
-        let points = strategy.ask(8);
+        let points = strategy.propose(8);
         assert!(!points.is_empty(), "a space of more than {POINTS} points is exhausted");
         tried += points.len();
         let results: Vec<TrialResult> =
             points.into_iter().map(|point| TrialResult { cost: cost(knobs, &point), point }).collect();
-        strategy.tell(&results);
+        strategy.report(&results);
     }
 }
 

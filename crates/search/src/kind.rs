@@ -26,7 +26,7 @@ pub(crate) fn plan<'a>(program: &'a Program, target: Target<'a>) -> (Knobs, Arc<
 }
 
 /// The limits by which the space of a target rejects points, for people.
-pub fn limits(target: Target<'_>) -> &'static str {
+pub fn limit_names(target: Target<'_>) -> &'static str {
     match target {
         Target::Cpu(_) => "vectors, registers, code size and cores",
         Target::Gpu(_) => "warps, registers, shared memory, code size and multiprocessors",
@@ -42,7 +42,7 @@ pub fn cost_model<'a>(target: Target<'a>) -> Arc<dyn CostModel + 'a> {
 }
 
 /// The default strategy for a target. docs/strategies.md has the measurements behind the choice.
-pub fn usual_strategy(target: Target<'_>) -> Entry {
+pub fn default_strategy(target: Target<'_>) -> Entry {
     match target {
         Target::Cpu(_) => gbfs::ENTRY,
         Target::Gpu(_) => guided::ENTRY,

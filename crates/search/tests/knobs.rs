@@ -322,7 +322,8 @@ fn wrong_points_are_refused_by_name() {
     assert_eq!(refused("tile_i=[64,1,1] order=[0,2,1] unroll=17"), "`unroll` cannot be `17`");
     let whole = "tile_i=[64,1,1] order=[0,2,1] unroll=0 layout=";
     assert_eq!(refused(&format!("{whole}columns")), "`layout` cannot be `columns`");
-    assert_eq!(refused(&format!("{whole}rows more")), "`more` is more than there are knobs");
+    let trailing = "unexpected `more` after the value of the last knob";
+    assert_eq!(refused(&format!("{whole}rows more")), trailing);
 }
 
 #[test]
@@ -384,10 +385,10 @@ proptest! {
 }
 
 #[test]
-fn rules_bind_what_is_proposed() {
+fn proposals_satisfy_the_rules() {
     let tile = |name: &str| Knob::factorisation(name, 64, 2, Divisors::Exact);
     let mut knobs = Knobs::new(vec![tile("m"), tile("n"), Knob::ordinal("unroll", [1, 2, 4])]);
-    knobs.rule(0..2, |point| point.factors(0)[1] * point.factors(1)[1] <= 16);
+    knobs.add_rule(0..2, |point| point.factors(0)[1] * point.factors(1)[1] <= 16);
     let mut rng = Pcg64Mcg::seed_from_u64(1);
     let mut point = knobs.sample(&mut rng).unwrap();
     for _ in 0..200 {

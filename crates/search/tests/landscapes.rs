@@ -31,7 +31,7 @@ fn rough_gemm() -> Landscape {
 
 /// A matrix product whose extents have few divisors, with a loop order, unrolling and a layout,
 /// 356539680 points.
-fn awkward() -> Landscape {
+fn few_divisors() -> Landscape {
     let near = |name: &str, extent, parts| {
         Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 5 })
     };
@@ -42,7 +42,7 @@ fn awkward() -> Landscape {
         Knob::ordinal("unroll", [0, 4, 16, 64, 256]),
         Knob::categorical("layout", ["rows", "columns", "packed"]),
     ]);
-    Landscape { knobs, cost: awkward_cost }
+    Landscape { knobs, cost: few_divisors_cost }
 }
 
 fn factors(value: &Value) -> &[i64] {
@@ -82,7 +82,7 @@ fn gemm_cost(point: &Point, rough: f64) -> Option<f64> {
     Some((1.0 + 0.05 * away) * (1.0 + rough * roughness(point)))
 }
 
-fn awkward_cost(point: &Point) -> Option<f64> {
+fn few_divisors_cost(point: &Point) -> Option<f64> {
     let [
         Value::Factors(m),
         Value::Factors(n),
@@ -116,7 +116,7 @@ fn trials_from(landscape: &Landscape, name: &str, start: Start<'_>, quality: f64
     let mut strategy = by_name(name, &landscape.knobs, start).expect("a known name");
     let mut tried = 0;
     while tried < most {
-        let points = strategy.ask(8);
+        let points = strategy.propose(8);
         let mut results = Vec::new();
         for point in points {
             tried += 1;
@@ -126,7 +126,7 @@ fn trials_from(landscape: &Landscape, name: &str, start: Start<'_>, quality: f64
             }
             results.push(TrialResult { point, cost });
         }
-        strategy.tell(&results);
+        strategy.report(&results);
     }
     most
 }
@@ -163,16 +163,16 @@ fn rough() {
 
 #[test]
 fn all_kinds_of_knobs() {
-    assert_all_beat_random(&awkward(), 1.25, &ALL);
+    assert_all_beat_random(&few_divisors(), 1.25, &ALL);
 }
 
 /// Strategies that learn take longer for each proposal, so the test uses fewer seeds and one
 /// landscape.
 #[test]
-fn those_that_learn() {
-    let random = median(&awkward(), "random", 1.25, 3);
+fn learning_strategies() {
+    let random = median(&few_divisors(), "random", 1.25, 3);
     for (name, factor) in [("na2c", 4), ("q-method", 2), ("trees", 4), ("guided", 4), ("bandit", 4)] {
-        let found = median(&awkward(), name, 1.25, 3);
+        let found = median(&few_divisors(), name, 1.25, 3);
         assert!(found * factor < random, "{name} takes {found} trials, random search {random}");
     }
 }
@@ -225,12 +225,12 @@ fn best_of(landscape: &Landscape, name: &str, seed: u64, trials: usize) -> f64 {
         by_name(name, &landscape.knobs, Start { seed, ..Start::default() }).expect("a known name");
     let (mut tried, mut best) = (0, f64::INFINITY);
     while tried < trials {
-        let points = strategy.ask(8.min(trials - tried));
+        let points = strategy.propose(8.min(trials - tried));
         tried += points.len();
         let tell = |point: Point| TrialResult { cost: (landscape.cost)(&point), point };
         let results: Vec<TrialResult> = points.into_iter().map(tell).collect();
         best = results.iter().filter_map(|told| told.cost).fold(best, f64::min);
-        strategy.tell(&results);
+        strategy.report(&results);
     }
     best
 }
@@ -246,9 +246,9 @@ fn all_beat_random_with_as_many_trials() {
             |name: &str| (0..6).map(|seed| best_of(&landscape, name, seed, trials)).collect::<Vec<f64>>();
         let random = all("random");
         for entry in ALL_STRATEGIES.iter().filter(|entry| !["random", "grid"].contains(&entry.name)) {
-            let duels =
+            let pairs =
                 all(entry.name).into_iter().flat_map(|own| random.iter().map(move |other| (own, *other)));
-            let (won, lost) = duels.fold((0, 0), |(won, lost), (own, other)| {
+            let (won, lost) = pairs.fold((0, 0), |(won, lost), (own, other)| {
                 (won + usize::from(own < other), lost + usize::from(own > other))
             });
             println!("{place:8} {:8} {won:2} won, {lost:2} lost", entry.name);
@@ -259,10 +259,10 @@ fn all_beat_random_with_as_many_trials() {
 
 /// Features of points before they are tried, as a substitute for a cost model: the features of the
 /// knobs.
-struct Guess<'a>(&'a Knobs);
+struct KnobFeatures<'a>(&'a Knobs);
 
-impl Features for Guess<'_> {
-    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
+impl Features for KnobFeatures<'_> {
+    fn compute(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
         points.iter().map(|point| Some(self.0.features(point))).collect()
     }
 }
@@ -272,10 +272,10 @@ impl Features for Guess<'_> {
 #[test]
 fn experience_saves_trials() {
     let (before, after) = (gemm(), rough_gemm());
-    let features = Guess(&before.knobs);
+    let features = KnobFeatures(&before.knobs);
     let mut random = by_name("random", &before.knobs, Start { seed: 99, ..Start::default() }).unwrap();
-    let points = random.ask(400);
-    let rows = features.of(&points).into_iter().flatten();
+    let points = random.propose(400);
+    let rows = features.compute(&points).into_iter().flatten();
     let trials = rows.zip(&points).map(|(row, point)| (row, (before.cost)(point))).collect();
     let experience = [Experience { trials }];
     for name in ["trees", "guided", "q-method"] {

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use tilewright_interp::points;
+use tilewright_interp::count_points;
 use tilewright_ir::{Program, print};
 use tilewright_polyhedral::{Verdict, prove_within};
 use tilewright_schedule::apply;
 use tilewright_search::space::Space;
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Gpu, Target, Vectors};
+use tilewright_target::{Cpu, Gpu, Target, VectorInstructions};
 
 /// The limit of isl operations for one proof, which takes a second or two.
 const OPERATIONS: u64 = 4_000_000;
@@ -40,7 +40,9 @@ fn verdicts(target: Target<'_>, most_points: u64, each: usize, seed: u64) -> BTr
         let source = std::fs::read_to_string(&path).unwrap();
         for function in &parse(&source).ast.functions {
             let program = at_sizes(&source, &function.name.text, &|at| [9, 5, 12, 4, 3, 2, 2][at % 7]);
-            let Some(program) = program.filter(|program| points(program) <= most_points) else { continue };
+            let Some(program) = program.filter(|program| count_points(program) <= most_points) else {
+                continue;
+            };
             let space = Space::new(&program, target);
             let sampled = (0..each).filter_map(|_| space.knobs().sample(&mut rng));
             for point in sampled.collect::<Vec<_>>() {
@@ -72,7 +74,10 @@ fn are_proved(target: Target<'_>, seed: u64) {
 
 #[test]
 fn random_points_for_a_cpu_are_proved() {
-    are_proved(Target::Cpu(&Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }), 4);
+    are_proved(
+        Target::Cpu(&Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20] }),
+        4,
+    );
 }
 
 #[test]

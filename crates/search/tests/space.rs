@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use tilewright_interp::{Order, expect, points, run_nest, seed};
+use tilewright_interp::{Order, count_points, expect, run_nest, seed};
 use tilewright_ir::nest::Stmt;
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_schedule::{Schedule, apply};
 use tilewright_search::space::Space;
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Gpu, Target, Vectors};
+use tilewright_target::{Cpu, Gpu, Target, VectorInstructions};
 
 fn cpu() -> Cpu {
-    Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
+    Cpu { cores: 2, vectors: VectorInstructions::Avx2, caches: vec![32 << 10, 1 << 20] }
 }
 
 fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
@@ -61,12 +61,12 @@ fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, 
         for function in &parse(&source).ast.functions {
             for choose in rounds {
                 let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
-                if points(&program) > most_points {
+                if count_points(&program) > most_points {
                     continue;
                 }
                 let what = format!("{}:{}", path.display(), function.name.text);
                 let space = Space::new(&program, target);
-                let mut tried = space.beginnings();
+                let mut tried = space.starting_points();
                 tried.extend((0..POINTS).filter_map(|_| space.knobs().sample(&mut rng)));
                 for point in &tried {
                     match space.decode(point) {
@@ -141,13 +141,14 @@ fn lanes_of_a_warp_can_be_a_rectangle() {
     assert_eq!(agreeing(&program, &gpu, "fuse C.i_v, C.j_v, C.i_t, C.j_t -> C_thread", 5), 5);
     // Of the 32 threads along the last loop, 8 belong to one warp. The rows of the warp fill its
     // remaining lanes.
-    let begins = beginnings_on(gemm, &[("M", 2048), ("N", 2048), ("K", 2048)], Target::Gpu(&Gpu::h200()));
+    let begins =
+        starting_schedules_on(gemm, &[("M", 2048), ("N", 2048), ("K", 2048)], Target::Gpu(&Gpu::h200()));
     assert!(begins.contains("split C.j -> j_b, j_w:2, j_v:4, j_t:8, j_i:4"), "{begins}");
     assert!(begins.contains("split C.i -> i_b, i_w:2, i_v:2, i_t:4, i_i:4"), "{begins}");
 }
 
 #[test]
-fn windows_are_copied_in_groups_where_tiles_begin_at_one() {
+fn windows_are_copied_in_groups_where_tiles_begin_at_a_group() {
     let gpu = Gpu { processors: 2, warp: 4, ..Gpu::h200() };
     let conv = "def conv(float(C, W) I, float(K, C, X) F) -> (O) {
         O(k, w) +=! (0 <= x && x < W ? I(c, x) : 0) * F(k, c, dx) where w in 0:W, x = w + dx - 1 }";
@@ -175,7 +176,7 @@ fn results_that_differ_in_a_remainder_have_a_loop_for_it() {
     // With two taps and a stride of 2, every tap belongs to one remainder, and the windows are no
     // larger than the tiles.
     let sizes = [("C", 64), ("W", 512), ("K", 128), ("X", 2)];
-    let begins = beginnings_on(
+    let begins = starting_schedules_on(
         &TRANSPOSED.replace("+ 1", "").replace("- 4", "- 2"),
         &sizes,
         Target::Gpu(&Gpu::h200()),
@@ -196,10 +197,10 @@ fn launches(stmts: &[Stmt]) -> usize {
 fn in_one_kernel(source: &str, name: &str, sizes: &[i64], gpu: &Gpu) -> Vec<Schedule> {
     let program = at_sizes(source, name, &|at| sizes[at]).unwrap();
     let space = Space::new(&program, gpu);
-    let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
+    let schedules = space.starting_points().into_iter().filter_map(|point| space.decode(&point).ok());
     let one = schedules.filter(|schedule| launches(&apply(&program, schedule, gpu).unwrap().body) == 1);
     let one: Vec<Schedule> = one.collect();
-    if points(&program) < 20_000 {
+    if count_points(&program) < 20_000 {
         one.iter().for_each(|schedule| expect_agreement(&program, schedule, Target::Gpu(gpu), name));
     }
     one
@@ -221,11 +222,11 @@ fn layers_one_after_the_other_can_be_one_kernel() {
 }
 
 /// The starting schedules of a program, as one text.
-fn beginnings(source: &str, sizes: &[(&str, i64)]) -> String {
-    beginnings_on(source, sizes, Target::Cpu(&cpu()))
+fn starting_schedules(source: &str, sizes: &[(&str, i64)]) -> String {
+    starting_schedules_on(source, sizes, Target::Cpu(&cpu()))
 }
 
-fn beginnings_on(source: &str, sizes: &[(&str, i64)], target: Target<'_>) -> String {
+fn starting_schedules_on(source: &str, sizes: &[(&str, i64)], target: Target<'_>) -> String {
     let parsed = parse(source);
     let bindings = sizes.iter().fold(Bindings::default(), |mut bindings, (name, value)| {
         bindings.set(*name, *value);
@@ -234,58 +235,59 @@ fn beginnings_on(source: &str, sizes: &[(&str, i64)], target: Target<'_>) -> Str
     let name = parsed.ast.functions[0].name.text.clone();
     let program = check(&parsed.ast, &name, &bindings).program.unwrap();
     let space = Space::new(&program, target);
-    let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
+    let schedules = space.starting_points().into_iter().filter_map(|point| space.decode(&point).ok());
     schedules.map(|schedule| format!("{schedule}\n")).collect()
 }
 
 #[test]
-fn a_search_begins_with_what_is_needed_computed_before_and_inside() {
+fn starting_points_compute_producers_before_and_inside_consumers() {
     let norm = "def norm(float(N, D) I) -> (O, mean) {
         mean(n) +=! I(n, d)
         O(n, d) = I(n, d) - mean(n)
     }";
-    let schedules = beginnings(norm, &[("N", 64), ("D", 4096)]);
+    let schedules = starting_schedules(norm, &[("N", 64), ("D", 4096)]);
     assert!(schedules.contains("compute_at mean, O.n"), "{schedules}");
     assert!(schedules.contains("rfactor mean.d"), "{schedules}");
 }
 
 #[test]
-fn constants_that_no_near_cache_holds_are_asked_for_ahead() {
+fn constants_larger_than_the_near_caches_are_prefetched() {
     let product = "def product(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
-    let ahead =
-        |size: i64| beginnings(product, &[("M", 64), ("N", size), ("K", size)]).contains("prefetch C_B");
+    let ahead = |size: i64| {
+        starting_schedules(product, &[("M", 64), ("N", size), ("K", size)]).contains("prefetch C_B")
+    };
     assert!(ahead(1024) && !ahead(128));
 }
 
 #[test]
-fn what_a_vector_with_a_step_takes_is_brought_together() {
+fn packing_gathers_the_elements_of_a_strided_vector() {
     let halves = "def halves(float(H, W) I, float(K, S) weight) -> (O) {
         O(k, y, x) +=! I(y, 2*x + s) * weight(k, s) where x in 0:64
     }";
-    let schedules = beginnings(halves, &[("H", 32), ("W", 130), ("K", 32), ("S", 4)]);
+    let schedules = starting_schedules(halves, &[("H", 32), ("W", 130), ("K", 32), ("S", 4)]);
     assert!(schedules.contains("d1%2, d1/2"), "{schedules}");
 }
 
 #[test]
 fn loops_that_walk_memory_as_one_are_one() {
     let layer = "def layer(float(C, H, W) I, float(C) scale) -> (O) { O(c, h, w) = I(c, h, w) * scale(c) }";
-    let schedules = beginnings(layer, &[("C", 64), ("H", 12), ("W", 12)]);
+    let schedules = starting_schedules(layer, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(schedules.contains("fuse O.h, O.w -> h_w"), "{schedules}");
     // Loops are not fused if a condition uses one of them.
     let masked = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < 3 ? I(c, h, w) : 0.0 }";
-    let schedules = beginnings(masked, &[("C", 64), ("H", 12), ("W", 12)]);
+    let schedules = starting_schedules(masked, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(!schedules.contains("fuse O.h, O.w"), "{schedules}");
     assert!(!schedules.contains("fuse O.c, O.h ->"), "{schedules}");
     // A condition that always holds does not prevent fusion.
     let padded = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < H ? I(c, h, w) : 0.0 }";
-    let schedules = beginnings(padded, &[("C", 64), ("H", 12), ("W", 12)]);
+    let schedules = starting_schedules(padded, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(schedules.contains("fuse O.c, O.h, O.w -> "), "{schedules}");
 }
 
 #[test]
 fn threads_of_a_gpu_begin_with_results_side_by_side() {
     let gpu = Gpu::h200();
-    let begins = |source: &str| beginnings_on(source, &[("N", 4096), ("M", 4096)], Target::Gpu(&gpu));
+    let begins = |source: &str| starting_schedules_on(source, &[("N", 4096), ("M", 4096)], Target::Gpu(&gpu));
     // The loops are fused to one, of which a block has 256 times four results.
     let schedules = begins("def f(float(N, M) A) -> (B) { B(i, j) = A(i, j) * 2 }");
     assert!(

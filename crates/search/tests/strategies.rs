@@ -32,7 +32,7 @@ fn cost(knobs: &Knobs, point: &Point) -> Option<f64> {
     (sum as i64 % 3 != 0).then_some(f64::from(sum) + 1.0)
 }
 
-fn told(knobs: &Knobs, point: &Point) -> TrialResult {
+fn trial_result(knobs: &Knobs, point: &Point) -> TrialResult {
     TrialResult { point: point.clone(), cost: cost(knobs, point) }
 }
 
@@ -55,7 +55,7 @@ fn drive(
 ) -> Vec<Point> {
     let (mut asked, mut open) = (Vec::new(), VecDeque::new());
     while asked.len() < most {
-        let batch = strategy.ask(count);
+        let batch = strategy.propose(count);
         assert!(batch.len() <= count);
         if batch.is_empty() && open.is_empty() {
             break;
@@ -64,7 +64,7 @@ fn drive(
         let keep = if batch.is_empty() { 0 } else { late };
         let ready: Vec<TrialResult> =
             open.drain(..open.len().saturating_sub(keep)).map(|point| tell(&point)).collect();
-        strategy.tell(&ready);
+        strategy.report(&ready);
         asked.extend(batch);
     }
     asked
@@ -87,10 +87,10 @@ fn every_strategy_visits_all_points_and_stops() {
     for (entry, knobs) in ALL.iter().flat_map(|entry| spaces.iter().map(move |knobs| (entry, knobs))) {
         for (count, late) in [(1, 0), (8, 0), (8, 3), (1000, 0)] {
             let mut strategy = make(entry.name, knobs, seed(1));
-            let asked = drive(&mut *strategy, count, late, usize::MAX, |point| told(knobs, point));
+            let asked = drive(&mut *strategy, count, late, usize::MAX, |point| trial_result(knobs, point));
             assert_all_different_and_inside(knobs, &asked, entry.name);
             assert_eq!(asked.len() as u128, knobs.size(), "{} in batches of {count}", entry.name);
-            assert_eq!(strategy.ask(8), [], "{} goes on", entry.name);
+            assert_eq!(strategy.propose(8), [], "{} goes on", entry.name);
         }
     }
 }
@@ -110,7 +110,7 @@ fn an_empty_space_is_searched_at_once() {
     let empty =
         Knobs::new(vec![Knob::permutation("order", 3), Knob::factorisation("tile", 0, 2, Divisors::Exact)]);
     for entry in ALL {
-        assert_eq!(make(entry.name, &empty, seed(1)).ask(8), [], "{}", entry.name);
+        assert_eq!(make(entry.name, &empty, seed(1)).propose(8), [], "{}", entry.name);
     }
 }
 
@@ -118,7 +118,7 @@ fn an_empty_space_is_searched_at_once() {
 fn runs_repeat_with_the_seed() {
     let knobs = small();
     let run = |name: &str, number: u64, late: usize| {
-        let tell = |point: &Point| told(&knobs, point);
+        let tell = |point: &Point| trial_result(&knobs, point);
         drive(&mut *make(name, &knobs, seed(number)), 8, late, 150, tell)
     };
     for entry in ALL {
@@ -140,7 +140,7 @@ fn starting_points_come_first_and_once() {
     for entry in ALL {
         let mut strategy =
             make(entry.name, &knobs, Start { seed: 1, points: points.clone(), ..Start::default() });
-        let asked = strategy.ask(8);
+        let asked = strategy.propose(8);
         assert_eq!(asked[..2], [first.clone(), second.clone()], "{}", entry.name);
         assert_all_different_and_inside(&knobs, &asked, entry.name);
     }
@@ -160,11 +160,11 @@ fn foreign_results_are_learned_from() {
     for entry in ALL {
         let mut strategy =
             make(entry.name, &knobs, Start { seed: 1, points: vec![best.clone()], ..Start::default() });
-        let early = strategy.ask(1);
-        strategy.tell(&foreign);
-        strategy.tell(&[outside.clone(), outside.clone()]);
-        let tell = |point: &Point| told(&knobs, point);
-        strategy.tell(&[tell(&early[0])]);
+        let early = strategy.propose(1);
+        strategy.report(&foreign);
+        strategy.report(&[outside.clone(), outside.clone()]);
+        let tell = |point: &Point| trial_result(&knobs, point);
+        strategy.report(&[tell(&early[0])]);
         let asked = drive(&mut *strategy, 8, 0, usize::MAX, tell);
         assert_all_different_and_inside(&knobs, &asked, entry.name);
         assert!(asked.iter().all(|point| foreign.iter().all(|told| told.point != *point)), "{}", entry.name);
@@ -194,20 +194,20 @@ fn strange_parameters_do_no_harm() {
     let alone = opevo::Parameters { parents: 0, offspring: 0, mutation_rate: 1.0 };
     let lost = guided::Parameters {
         batch: 0,
-        bred: 0,
+        children_per_trial: 0,
         parents: 0,
         crossover: f64::NAN,
-        further: 2.0,
-        chance: f64::NAN,
+        step_probability: 2.0,
+        random_share: f64::NAN,
     };
     let strategies: [Box<dyn Strategy>; 4] = [
         Box::new(guided::Guided::new(&knobs, seed(1), lost)),
         Box::new(genetic::Genetic::new(&knobs, seed(1), nobody)),
         Box::new(opevo::OpEvo::new(&knobs, seed(1), alone)),
-        Box::new(gbfs::Gbfs::new(&knobs, seed(1), gbfs::Parameters { neighbours: 0, first: 0 })),
+        Box::new(gbfs::Gbfs::new(&knobs, seed(1), gbfs::Parameters { neighbours: 0, random_points: 0 })),
     ];
     for mut strategy in strategies {
-        let asked = drive(&mut *strategy, 8, 0, 100, |point| told(&knobs, point));
+        let asked = drive(&mut *strategy, 8, 0, 100, |point| trial_result(&knobs, point));
         assert!(asked.len() >= 100);
     }
 }
@@ -221,7 +221,8 @@ fn names_are_known() {
     }
     let error = by_name("hill", &knobs, seed(0)).err().unwrap();
     let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
-    assert_eq!(error.to_string(), format!("there is no strategy `hill`; there are {}", names.join(", ")));
+    let wanted = format!("there is no strategy `hill`; the strategies are {}", names.join(", "));
+    assert_eq!(error.to_string(), wanted);
     assert!(
         ["random", "grid", "genetic", "opevo", "gbfs", "p-method", "bandit"]
             .iter()
@@ -230,12 +231,14 @@ fn names_are_known() {
 }
 
 #[test]
-fn the_grid_refuses_what_it_could_not_finish() {
+fn the_grid_rejects_large_spaces() {
     let knobs = Knobs::new(vec![Knob::permutation("order", 10)]);
     let error = by_name("grid", &knobs, seed(0)).err().unwrap();
     assert_eq!(error, Unsuitable::TooLarge { size: 3_628_800, largest: 1_000_000 });
-    assert_eq!(error.to_string(), "the space has 3628800 points, and `grid` tries all of at most 1000000");
-    let asked = make("grid", &small(), seed(0)).ask(3);
+    let wanted = "the space has 3628800 points, but `grid` tries all points of spaces with at most \
+                  1000000; choose another strategy";
+    assert_eq!(error.to_string(), wanted);
+    let asked = make("grid", &small(), seed(0)).propose(3);
     assert_eq!(asked, [0, 1, 2].map(|index| small().nth(index).unwrap()));
 }
 
@@ -246,15 +249,15 @@ fn opevo_breeds_from_the_best() {
     let knobs = small();
     let still = opevo::Parameters { mutation_rate: 0.0, ..opevo::Parameters::default() };
     let mut strategy = opevo::OpEvo::new(&knobs, seed(1), still);
-    let founders = strategy.ask(100);
+    let founders = strategy.propose(100);
     assert_eq!(founders.len(), 8);
     let results: Vec<TrialResult> = founders
         .iter()
         .enumerate()
         .map(|(at, point)| TrialResult { point: point.clone(), cost: (at < 2).then_some(1.0) })
         .collect();
-    strategy.tell(&results);
-    let children = strategy.ask(100);
+    strategy.report(&results);
+    let children = strategy.propose(100);
     assert_eq!(children.len(), 8);
     // Without mutation, the values of the first child come from the two valid points.
     let inherited = children[0].0.iter().enumerate();
@@ -265,7 +268,7 @@ fn opevo_breeds_from_the_best() {
 
 /// G-BFS as published, which begins at the trivial point only.
 fn published_gbfs(knobs: &Knobs) -> gbfs::Gbfs {
-    gbfs::Gbfs::new(knobs, seed(1), gbfs::Parameters { first: 0, ..gbfs::Parameters::default() })
+    gbfs::Gbfs::new(knobs, seed(1), gbfs::Parameters { random_points: 0, ..gbfs::Parameters::default() })
 }
 
 /// G-BFS tries the trivial point, then five of its neighbours, then five neighbours of the best
@@ -275,18 +278,18 @@ fn gbfs_goes_from_neighbour_to_neighbour() {
     let knobs = small();
     let mut strategy = published_gbfs(&knobs);
     let mut from = knobs.nth(0).unwrap();
-    assert_eq!(strategy.ask(8), [from.clone()]);
-    strategy.tell(&[TrialResult { point: from.clone(), cost: Some(100.0) }]);
+    assert_eq!(strategy.propose(8), [from.clone()]);
+    strategy.report(&[TrialResult { point: from.clone(), cost: Some(100.0) }]);
     for round in 0..4 {
         let around: HashSet<Point> = knobs.neighbours(&from).into_iter().collect();
-        let asked = strategy.ask(5);
+        let asked = strategy.propose(5);
         assert_eq!(asked.len(), 5);
         assert!(asked.iter().all(|point| around.contains(point)));
         let results = asked.iter().enumerate().map(|(at, point)| TrialResult {
             point: point.clone(),
             cost: Some(if at == 3 { 50.0 - f64::from(round) } else { 200.0 }),
         });
-        strategy.tell(&results.collect::<Vec<_>>());
+        strategy.report(&results.collect::<Vec<_>>());
         from = asked[3].clone();
     }
 }
@@ -297,10 +300,10 @@ fn blind_searches_begin_in_several_places() {
     let knobs = small();
     let plain = knobs.nth(0).unwrap();
     for name in ["gbfs", "na2c"] {
-        let asked = make(name, &knobs, seed(1)).ask(100);
+        let asked = make(name, &knobs, seed(1)).propose(100);
         assert_eq!((asked.len(), &asked[0]), (17, &plain), "{name}");
         let given = Start { seed: 1, points: vec![asked[3].clone()], ..Start::default() };
-        assert_eq!(make(name, &knobs, given).ask(100), asked[3..4], "{name}");
+        assert_eq!(make(name, &knobs, given).propose(100), asked[3..4], "{name}");
     }
 }
 
@@ -312,16 +315,17 @@ fn gbfs_goes_back_to_neighbours_left() {
     let plain = knobs.nth(0).unwrap();
     let around: HashSet<Point> = knobs.neighbours(&plain).into_iter().collect();
     let mut strategy = published_gbfs(&knobs);
-    strategy.tell(&[TrialResult { point: plain, cost: Some(1.0) }]);
+    strategy.report(&[TrialResult { point: plain, cost: Some(1.0) }]);
     let mut left = around.len();
     while left > 0 {
-        let asked = strategy.ask(8);
+        let asked = strategy.propose(8);
         assert_eq!(asked.len(), left.min(5));
         assert!(asked.iter().all(|point| around.contains(point)));
         left -= asked.len();
-        strategy.tell(&asked.into_iter().map(|point| TrialResult { point, cost: None }).collect::<Vec<_>>());
+        strategy
+            .report(&asked.into_iter().map(|point| TrialResult { point, cost: None }).collect::<Vec<_>>());
     }
-    assert!(strategy.ask(8).iter().all(|point| !around.contains(point)));
+    assert!(strategy.propose(8).iter().all(|point| !around.contains(point)));
 }
 
 /// Without mutation, the values of a child come from its parents, often from three. The few
@@ -334,10 +338,10 @@ fn genetic_children_have_three_parents() {
         genetic::Parameters { population: 40, elites: 0, crossover_rate: 1.0, mutation_rate: 0.0 };
     let mut strategy =
         genetic::Genetic::new(&knobs, Start { seed: 1, points, ..Start::default() }, parameters);
-    let first = strategy.ask(40).into_iter().enumerate();
+    let first = strategy.propose(40).into_iter().enumerate();
     let results = first.map(|(at, point)| TrialResult { point, cost: (at < 3).then_some(1.0) });
-    strategy.tell(&results.collect::<Vec<_>>());
-    let children = strategy.ask(40);
+    strategy.report(&results.collect::<Vec<_>>());
+    let children = strategy.propose(40);
     assert_eq!(children.len(), 40);
     let inherited: Vec<HashSet<&Value>> = children
         .iter()
@@ -355,12 +359,12 @@ fn genetic_breeds_whole_generations() {
     let knobs = small();
     let mut strategy = make("genetic", &knobs, seed(1));
     for expected in [24, 18, 18] {
-        let generation = strategy.ask(1000);
+        let generation = strategy.propose(1000);
         assert_eq!(generation.len(), expected);
-        let results: Vec<TrialResult> = generation.iter().map(|point| told(&knobs, point)).collect();
-        strategy.tell(&results[1..]);
-        assert_eq!(strategy.ask(10), []);
-        strategy.tell(&results[..1]);
+        let results: Vec<TrialResult> = generation.iter().map(|point| trial_result(&knobs, point)).collect();
+        strategy.report(&results[1..]);
+        assert_eq!(strategy.propose(10), []);
+        strategy.report(&results[..1]);
     }
 }
 
@@ -370,7 +374,7 @@ fn random_points_differ_from_the_order() {
     let knobs = small();
     let any = knobs.sample(&mut rng).unwrap();
     let asked =
-        make("random", &knobs, Start { seed: 9, points: vec![any.clone()], ..Start::default() }).ask(50);
+        make("random", &knobs, Start { seed: 9, points: vec![any.clone()], ..Start::default() }).propose(50);
     assert_eq!(asked.len(), 50);
     assert_eq!(asked.iter().filter(|point| **point == any).count(), 1);
 }

@@ -34,7 +34,7 @@ pub struct Function {
     pub body: Vec<Stmt>,
     /// Whether part of the body could not be parsed, so that the tensors which it defines are not
     /// known.
-    pub incomplete: bool,
+    pub is_incomplete: bool,
 }
 
 /// `const float(M, K) A`
@@ -226,7 +226,7 @@ pub fn type_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The type that a word names.
-pub fn type_name(word: &str) -> Option<DType> {
+pub fn type_named(word: &str) -> Option<DType> {
     let alias = match word {
         "float" => DType::Float32,
         "double" => DType::Float64,

@@ -136,7 +136,7 @@ impl Diagnostic {
     }
 
     /// Adds another position that explains the message.
-    pub fn also(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+    pub fn secondary_label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.secondary.push((span, text.into()));
         self
     }
@@ -161,12 +161,12 @@ impl Diagnostic {
     /// Draws the message with the source lines that it is about.
     pub fn render(&self, path: &str, source: &str, style: Style) -> String {
         let level = if self.is_error() { Level::ERROR } else { Level::WARNING };
-        let near = |span: &Span| !on_one_endless_line(source, &self.primary.0, span);
+        let near = |span: &Span| !far_apart_on_one_line(source, &self.primary.0, span);
         let secondary = self.secondary.iter().filter(|(span, _)| near(span));
         let labels: Vec<(&Span, &String)> =
             std::iter::once(&self.primary).chain(secondary).map(|(span, text)| (span, text)).collect();
         let window = window(source, &labels);
-        let place = |span: &Span| clamp(source, span, &window);
+        let place = |span: &Span| clamp_to_window(source, span, &window);
         let line_start = source[..window.start].matches('\n').count() + 1;
         let mut snippet =
             Snippet::source(&source[window.clone()]).path(path).line_start(line_start).fold(true);
@@ -211,7 +211,7 @@ impl Default for Style {
 
 /// Returns true when two positions are so far apart on one line that drawing both would fill the
 /// screen.
-fn on_one_endless_line(source: &str, left: &Span, right: &Span) -> bool {
+fn far_apart_on_one_line(source: &str, left: &Span, right: &Span) -> bool {
     let (first, last) = (left.start.min(right.start) as usize, left.end.max(right.end) as usize);
     let between = source.as_bytes().get(first..last.min(source.len())).unwrap_or_default();
     between.len() > 1000 && !between.contains(&b'\n')
@@ -229,7 +229,7 @@ fn window(source: &str, labels: &[(&Span, &String)]) -> Range<usize> {
     start..end
 }
 
-fn clamp(source: &str, span: &Span, window: &Range<usize>) -> Range<usize> {
+fn clamp_to_window(source: &str, span: &Span, window: &Range<usize>) -> Range<usize> {
     let start = floor_boundary(source, span.start as usize).clamp(window.start, window.end);
     let end = floor_boundary(source, span.end as usize).clamp(start, window.end);
     start - window.start..end - window.start
@@ -241,7 +241,7 @@ fn floor_boundary(source: &str, at: usize) -> usize {
 }
 
 /// The candidate that a mistyped `name` most likely meant.
-pub fn similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn most_similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length < 3 {
         // By edit distance, any other short name would be as close.

@@ -192,8 +192,9 @@ impl Lexer<'_> {
         if word > LONGEST_NAME {
             let text = rest[..LONGEST_NAME].to_owned();
             let span = Span::new(self.at, self.at + word);
-            let message = format!("a name of {word} characters");
-            self.diagnostics.push(Diagnostic::error(Code::Syntax, span, message).help("the longest has 200"));
+            let message = format!("this name has {word} characters");
+            let help = format!("a name has at most {LONGEST_NAME} characters");
+            self.diagnostics.push(Diagnostic::error(Code::Syntax, span, message).help(help));
             return self.push(TokenKind::Word(text), word);
         }
         let text = rest[..word].to_owned();
@@ -261,7 +262,7 @@ impl Lexer<'_> {
             .take(20)
             .map(|c| if c.is_control() { '\u{fffd}' } else { c })
             .collect();
-        let what = format!("`{shown}` means nothing here");
+        let what = format!("`{shown}` is not part of the language");
         let help = match shown.as_str() {
             "&" => Some("logical and is `&&`"),
             "|" => Some("logical or is `||`"),

@@ -25,5 +25,5 @@ pub mod span;
 pub use check::{Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};
-pub use ranges::ranges;
+pub use ranges::ranges_text;
 pub use span::Span;

@@ -9,7 +9,7 @@ use crate::span::Span;
 
 /// Prints the shape of each tensor, and each statement with the ranges of its variables and their
 /// reasons.
-pub fn ranges(source: &str, checked: &Checked, program: &Program) -> String {
+pub fn ranges_text(source: &str, checked: &Checked, program: &Program) -> String {
     let mut out = format!("{}\n", program.name);
     for (at, tensor) in program.tensors.iter().enumerate() {
         let role = match tensor.role {

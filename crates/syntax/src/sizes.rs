@@ -23,12 +23,12 @@ use crate::span::Span;
 pub struct Sizes {
     /// The values of the sizes.
     pub bindings: Bindings,
-    origins: BTreeMap<String, GivenBy>,
+    origins: BTreeMap<String, SizeOrigin>,
 }
 
 /// The origin of a size's value.
 #[derive(Clone, Debug)]
-struct GivenBy {
+struct SizeOrigin {
     from: String,
     span: Option<Span>,
 }
@@ -37,7 +37,7 @@ impl Sizes {
     /// Sets a value that was given by name.
     pub fn set(&mut self, name: &str, value: i64, from: &str) {
         self.bindings.set(name, value);
-        self.origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: None });
+        self.origins.insert(name.to_owned(), SizeOrigin { from: from.to_owned(), span: None });
     }
 
     /// The origin of a value, for messages.
@@ -47,7 +47,7 @@ impl Sizes {
 
     /// Infers sizes from the shape of a tensor, and returns an error if the shape contradicts known
     /// sizes. `from` describes the tensor in messages.
-    pub fn take(
+    pub fn infer_from_shape(
         &mut self,
         tensor: &Name,
         ty: &Type,
@@ -68,7 +68,7 @@ impl Sizes {
         for (dim, extent) in ty.dims.iter().zip(shape) {
             let extent = i64::try_from(*extent).unwrap_or(i64::MAX);
             match &dim.kind {
-                ExprKind::Name(name) => self.take_size(name, dim.span, extent, &from)?,
+                ExprKind::Name(name) => self.infer_size(name, dim.span, extent, &from)?,
                 ExprKind::Int(number, _) if *number != extent as i128 => {
                     let message =
                         format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
@@ -76,7 +76,7 @@ impl Sizes {
                 }
                 _ => {
                     if let Some((name, value)) = solve_extent(dim, extent, &self.bindings) {
-                        self.learn(&name, value, &from, dim.span);
+                        self.record(&name, value, &from, dim.span);
                     }
                 }
             }
@@ -85,28 +85,28 @@ impl Sizes {
     }
 
     /// Handles a dimension that is a single size name.
-    fn take_size(&mut self, name: &str, span: Span, extent: i64, from: &str) -> Result<(), Box<Diagnostic>> {
+    fn infer_size(&mut self, name: &str, span: Span, extent: i64, from: &str) -> Result<(), Box<Diagnostic>> {
         match (self.bindings.get(name), self.origins.get(name)) {
             (Some(first), Some(origin)) if first != extent => {
                 let message = format!("{name} is {first} from {}, but {extent} from {from}", origin.from);
                 let diagnostic =
                     Diagnostic::error(Code::SizeMismatch, span, message).label(format!("{extent} here"));
                 Err(Box::new(match origin.span {
-                    Some(other) => diagnostic.also(other, format!("{first} here")),
+                    Some(other) => diagnostic.secondary_label(other, format!("{first} here")),
                     None => diagnostic,
                 }))
             }
             (Some(_), _) => Ok(()),
             (None, _) => {
-                self.learn(name, extent, from, span);
+                self.record(name, extent, from, span);
                 Ok(())
             }
         }
     }
 
-    fn learn(&mut self, name: &str, value: i64, from: &str, span: Span) {
+    fn record(&mut self, name: &str, value: i64, from: &str, span: Span) {
         self.bindings.set(name, value);
-        self.origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: Some(span) });
+        self.origins.insert(name.to_owned(), SizeOrigin { from: from.to_owned(), span: Some(span) });
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
         for (at, shape) in shapes {
             let param = &module.ast.functions[0].params[*at];
             sizes
-                .take(&param.name, &param.ty, shape, param.name.text.clone())
+                .infer_from_shape(&param.name, &param.ty, shape, param.name.text.clone())
                 .map_err(|found| found.message)?;
         }
         Ok(sizes)
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn contradicting_shapes_are_refused() {
         assert_eq!(take(&[(0, &[4, 5]), (1, &[6, 2])]).unwrap_err(), "K is 5 from A, but 6 from B");
         assert_eq!(take(&[(2, &[4, 4])]).unwrap_err(), "this dimension of `C` is 3, but C has 4");
         assert_eq!(take(&[(0, &[4])]).unwrap_err(), "`A` has 2 dimensions here, but A has the shape (4,)");

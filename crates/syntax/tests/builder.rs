@@ -42,7 +42,7 @@ fn a_recurrence_is_the_same() {
     let n = p.size("N");
     let (x, y) = (p.input("x", FLOAT, n), p.output("y", FLOAT, n));
     p.assign(y.at(0), x.at(0));
-    p.ordered("t", 1, n, |p, t| p.assign(y.at(t), y.at(t - 1) * 0.5 + x.at(t)));
+    p.ordered_loop("t", 1, n, |p, t| p.assign(y.at(t), y.at(t - 1) * 0.5 + x.at(t)));
     let text =
         "def f(float(N) x) -> (float(N) y) { y(0) = x(0) for t in 1:N { y(t) = y(t-1) * 0.5 + x(t) } }";
     assert_same(p, text);

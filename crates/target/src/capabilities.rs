@@ -10,7 +10,7 @@ pub struct Capabilities {
     /// The noun for this kind of target in messages, such as `CPU`.
     pub kind: &'static str,
     /// The number of threads of the pool that runs `parallel` loops; none if there is no pool.
-    pub pool: Option<usize>,
+    pub pool_threads: Option<usize>,
     /// The blocks and threads to which `bind` binds loops; none if there are none. A target with a
     /// grid runs kernels: barriers order the threads of a block, and the host runs the loops around
     /// a kernel.
@@ -23,7 +23,7 @@ pub struct Capabilities {
     pub vector_bytes: usize,
     /// Whether splits and fusions must give loops with constant trip counts, because parallel units
     /// are always all there. Guards then skip the iterations past the end.
-    pub fixed_trips: bool,
+    pub fixed_trip_counts: bool,
     /// Whether a condition costs no branch. Conditions then stay in inner loops, and the code needs
     /// no versions without them.
     pub predicated: bool,

@@ -9,7 +9,7 @@ pub struct Cpu {
     /// The number of cores that threads may use.
     pub cores: usize,
     /// The vector instructions of the CPU.
-    pub vectors: Vectors,
+    pub vectors: VectorInstructions,
     /// The sizes of the data caches in bytes, first level first. A cache that cores share counts
     /// with its full size.
     pub caches: Vec<usize>,
@@ -17,7 +17,7 @@ pub struct Cpu {
 
 /// The vector instructions of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Vectors {
+pub enum VectorInstructions {
     /// 128-bit vectors without fused multiply-add, which every 64-bit machine has.
     Baseline,
     /// 256-bit vectors with fused multiply-add and half-precision conversion (x86-64-v3).
@@ -26,33 +26,34 @@ pub enum Vectors {
     Avx512,
 }
 
-impl Vectors {
+impl VectorInstructions {
     /// Every variant, narrowest vectors first.
-    pub const ALL: [Vectors; 3] = [Vectors::Baseline, Vectors::Avx2, Vectors::Avx512];
+    pub const ALL: [VectorInstructions; 3] =
+        [VectorInstructions::Baseline, VectorInstructions::Avx2, VectorInstructions::Avx512];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Vectors::Baseline => "baseline",
-            Vectors::Avx2 => "avx2",
-            Vectors::Avx512 => "avx512",
+            VectorInstructions::Baseline => "baseline",
+            VectorInstructions::Avx2 => "avx2",
+            VectorInstructions::Avx512 => "avx512",
         }
     }
 
     /// The number of bytes of one vector register.
     pub fn bytes(self) -> usize {
         match self {
-            Vectors::Baseline => 16,
-            Vectors::Avx2 => 32,
-            Vectors::Avx512 => 64,
+            VectorInstructions::Baseline => 16,
+            VectorInstructions::Avx2 => 32,
+            VectorInstructions::Avx512 => 64,
         }
     }
 
     /// The number of vector registers.
     pub fn registers(self) -> usize {
         match self {
-            Vectors::Baseline | Vectors::Avx2 => 16,
-            Vectors::Avx512 => 32,
+            VectorInstructions::Baseline | VectorInstructions::Avx2 => 16,
+            VectorInstructions::Avx512 => 32,
         }
     }
 }
@@ -61,7 +62,7 @@ impl Cpu {
     /// Detects the CPU of this machine.
     pub fn host() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        Cpu { cores, vectors: host_vectors(), caches: host_caches() }
+        Cpu { cores, vectors: host_vector_instructions(), caches: host_caches() }
     }
 
     /// The number of elements of `bytes` bytes each that fit one vector register.
@@ -75,12 +76,12 @@ impl Hardware for Cpu {
         let (bytes, count) = (self.vectors.bytes(), self.vectors.registers());
         Capabilities {
             kind: "CPU",
-            pool: Some(self.cores),
+            pool_threads: Some(self.cores),
             grid: None,
             shared_bytes: None,
             registers: Registers::Vector { bytes, count },
             vector_bytes: bytes,
-            fixed_trips: false,
+            fixed_trip_counts: false,
             predicated: false,
         }
     }
@@ -94,15 +95,15 @@ impl Hardware for Cpu {
         host_model()
     }
 
-    fn instructions(&self) -> String {
+    fn instruction_set(&self) -> String {
         self.vectors.name().to_owned()
     }
 
-    fn memories(&self) -> Vec<usize> {
+    fn memory_sizes(&self) -> Vec<usize> {
         self.caches.clone()
     }
 
-    fn warm_caches(&self) -> &[usize] {
+    fn warm_cache_sizes(&self) -> &[usize] {
         &self.caches
     }
 
@@ -110,13 +111,13 @@ impl Hardware for Cpu {
         None
     }
 
-    fn processors(&self) -> (usize, &'static str) {
+    fn parallel_units(&self) -> (usize, &'static str) {
         (self.cores, if self.cores == 1 { "thread" } else { "threads" })
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn host_vectors() -> Vectors {
+fn host_vector_instructions() -> VectorInstructions {
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -127,24 +128,24 @@ fn host_vectors() -> Vectors {
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512cd");
     match (avx2, avx512) {
-        (true, true) => Vectors::Avx512,
-        (true, false) => Vectors::Avx2,
-        _ => Vectors::Baseline,
+        (true, true) => VectorInstructions::Avx512,
+        (true, false) => VectorInstructions::Avx2,
+        _ => VectorInstructions::Baseline,
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn host_vectors() -> Vectors {
-    Vectors::Baseline
+fn host_vectors() -> VectorInstructions {
+    VectorInstructions::Baseline
 }
 
 /// The cache sizes that the processor reports, or usual sizes where it reports none.
 fn host_caches() -> Vec<usize> {
     #[cfg(target_arch = "x86_64")]
     {
-        let told = x86_caches();
-        if !told.is_empty() {
-            return told;
+        let reported = x86_caches();
+        if !reported.is_empty() {
+            return reported;
         }
     }
     vec![32 << 10, 1 << 20, 8 << 20]
@@ -161,16 +162,16 @@ fn x86_caches() -> Vec<usize> {
     for table in TABLES.into_iter().filter(|leaf| present(*leaf)) {
         let mut sizes = Vec::new();
         for at in 0..16 {
-            let answer = __cpuid_count(table, at);
-            let kind = answer.eax & 0x1f;
+            let registers = __cpuid_count(table, at);
+            let kind = registers.eax & 0x1f;
             if kind == 0 {
                 break;
             }
             if kind == INSTRUCTION_CACHE {
                 continue;
             }
-            let field = |shift: u32, bits: u32| ((answer.ebx >> shift) & ((1 << bits) - 1)) as usize + 1;
-            sizes.push(field(22, 10) * field(12, 10) * field(0, 12) * (answer.ecx as usize + 1));
+            let field = |shift: u32, bits: u32| ((registers.ebx >> shift) & ((1 << bits) - 1)) as usize + 1;
+            sizes.push(field(22, 10) * field(12, 10) * field(0, 12) * (registers.ecx as usize + 1));
         }
         if !sizes.is_empty() {
             return sizes;
@@ -183,9 +184,9 @@ fn x86_caches() -> Vec<usize> {
 pub fn host_model() -> String {
     #[cfg(target_arch = "x86_64")]
     {
-        let told = x86_brand();
-        if !told.is_empty() {
-            return told;
+        let brand = x86_brand();
+        if !brand.is_empty() {
+            return brand;
         }
     }
     "unknown".to_owned()
@@ -199,7 +200,7 @@ fn x86_brand() -> String {
     if __cpuid(0x8000_0000).eax < *LEAVES.end() {
         return String::new();
     }
-    let registers = LEAVES.map(__cpuid).flat_map(|told| [told.eax, told.ebx, told.ecx, told.edx]);
+    let registers = LEAVES.map(__cpuid).flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]);
     let bytes: Vec<u8> = registers.flat_map(u32::to_le_bytes).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -226,6 +227,6 @@ mod tests {
     #[test]
     fn wider_vectors_hold_more_lanes() {
         let cpu = |vectors| Cpu { cores: 1, vectors, caches: vec![32 << 10] };
-        assert_eq!(Vectors::ALL.map(|vectors| cpu(vectors).lanes(4)), [4, 8, 16]);
+        assert_eq!(VectorInstructions::ALL.map(|vectors| cpu(vectors).lanes(4)), [4, 8, 16]);
     }
 }

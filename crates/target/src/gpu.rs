@@ -147,7 +147,7 @@ impl Hardware for Gpu {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             kind: "GPU",
-            pool: None,
+            pool_threads: None,
             grid: Some(Grid {
                 blocks: self.grid,
                 block_shape: self.block_shape,
@@ -158,7 +158,7 @@ impl Hardware for Gpu {
             // A vector loop of a thread is one access to several elements. The thread computes them
             // one after the other.
             vector_bytes: ACCESS_BYTES,
-            fixed_trips: true,
+            fixed_trip_counts: true,
             predicated: true,
         }
     }
@@ -171,19 +171,19 @@ impl Hardware for Gpu {
         self.name.clone()
     }
 
-    fn instructions(&self) -> String {
+    fn instruction_set(&self) -> String {
         match self.architecture {
             0 => String::new(),
             version => format!("sm_{version}"),
         }
     }
 
-    fn memories(&self) -> Vec<usize> {
+    fn memory_sizes(&self) -> Vec<usize> {
         vec![self.processor_shared, self.cache]
     }
 
     /// The cache of a device is emptied before every measured call.
-    fn warm_caches(&self) -> &[usize] {
+    fn warm_cache_sizes(&self) -> &[usize] {
         &[]
     }
 
@@ -191,7 +191,7 @@ impl Hardware for Gpu {
         Some((self.peak_flops(), self.bandwidth_mb as f64 * 1e6))
     }
 
-    fn processors(&self) -> (usize, &'static str) {
+    fn parallel_units(&self) -> (usize, &'static str) {
         (self.processors, "multiprocessors")
     }
 }

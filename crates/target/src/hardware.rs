@@ -14,19 +14,19 @@ pub trait Hardware {
     fn model(&self) -> String;
 
     /// The instruction set in use, as far as schedules depend on it. Empty if there is only one.
-    fn instructions(&self) -> String;
+    fn instruction_set(&self) -> String;
 
     /// The sizes in bytes of the memories near the processors, nearest first.
-    fn memories(&self) -> Vec<usize>;
+    fn memory_sizes(&self) -> Vec<usize>;
 
     /// The sizes in bytes of the caches that keep data from one measured call to the next, nearest
     /// first.
-    fn warm_caches(&self) -> &[usize];
+    fn warm_cache_sizes(&self) -> &[usize];
 
     /// The peak numbers of floating-point operations and of bytes from memory per second, if the
     /// hardware reports them. Otherwise they are measured, if at all.
     fn peak_rates(&self) -> Option<(f64, f64)>;
 
     /// The number of processors that run a kernel, and the noun for that number of them.
-    fn processors(&self) -> (usize, &'static str);
+    fn parallel_units(&self) -> (usize, &'static str);
 }

@@ -18,7 +18,7 @@ mod machine;
 mod name;
 
 pub use capabilities::{Capabilities, Grid, Registers};
-pub use cpu::{Cpu, Vectors, host_model};
+pub use cpu::{Cpu, VectorInstructions, host_model};
 pub use gpu::{Gpu, GpuApi};
 pub use hardware::Hardware;
 pub use machine::{Machine, Target};

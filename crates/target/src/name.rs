@@ -34,7 +34,7 @@ impl FromStr for TargetName {
             return Ok(TargetName::Cpu);
         }
         let (api, number) = name.split_once(':').unwrap_or((name, "0"));
-        let api = GpuApi::ALL.into_iter().find(|own| own.name() == api).ok_or_else(unknown)?;
+        let api = GpuApi::ALL.into_iter().find(|known| known.name() == api).ok_or_else(unknown)?;
         Ok(TargetName::Gpu(api, number.parse().map_err(|_| unknown())?))
     }
 }

@@ -44,7 +44,7 @@ impl Strategy for Downhill {
         "downhill"
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
+    fn propose(&mut self, count: usize) -> Vec<Point> {
         let mut batch = Vec::new();
         // A small space runs out of new points, so the number of attempts is limited.
         for _ in 0..100 * count {
@@ -59,7 +59,7 @@ impl Strategy for Downhill {
         batch
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
+    fn report(&mut self, results: &[TrialResult]) {
         for TrialResult { point, cost } in results {
             let Some(cost) = cost else { continue };
             if self.best.as_ref().is_none_or(|(best, _)| cost < best) {

@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
     let cache = std::env::temp_dir().join("tilewright-example.sqlite");
     let options = Tune::default().time(Duration::from_secs(5)).cache(&cache);
     let tuned = program.tune_watched(&options, |progress| {
-        eprint!("\r{} trials, best {:.1} us ", progress.trials, 1e6 * progress.best);
+        eprint!("\r{} trials, best {:.1} us ", progress.trials, 1e6 * progress.best_seconds);
     })?;
     eprintln!();
     println!("default  {:.1} us", 1e6 * tuned.default_seconds);

@@ -74,13 +74,13 @@ impl<'k, 'c> Arguments<'k, 'c> {
 
     /// Gives an input: an `ndarray` array or view, or a [`View`] of a slice.
     pub fn input(mut self, name: &str, value: impl Into<View<'k>>) -> Result<Self, Error> {
-        if let Some(at) = place(&self.signature.inputs, name) {
-            give(&mut self.inputs[at], name, value.into())?;
-        } else if let Some(at) = place(&self.signature.constants, name) {
+        if let Some(at) = position_of(&self.signature.inputs, name) {
+            set_argument(&mut self.inputs[at], name, value.into())?;
+        } else if let Some(at) = position_of(&self.signature.constants, name) {
             if let Callee::Bound(_) = self.callee {
                 return Err(Error::Argument(format!("`{name}` was bound before")));
             }
-            give(&mut self.constants[at], name, value.into())?;
+            set_argument(&mut self.constants[at], name, value.into())?;
         } else {
             return Err(self.unknown("input", name));
         }
@@ -89,8 +89,10 @@ impl<'k, 'c> Arguments<'k, 'c> {
 
     /// Gives a result that the call writes or updates.
     pub fn output(mut self, name: &str, value: impl Into<ViewMut<'k>>) -> Result<Self, Error> {
-        let Some(at) = place(&self.signature.results, name) else { return Err(self.unknown("result", name)) };
-        give(&mut self.results[at], name, value.into())?;
+        let Some(at) = position_of(&self.signature.results, name) else {
+            return Err(self.unknown("result", name));
+        };
+        set_argument(&mut self.results[at], name, value.into())?;
         Ok(self)
     }
 
@@ -110,14 +112,14 @@ impl<'k, 'c> Arguments<'k, 'c> {
 
     /// Runs the call.
     pub fn run(self) -> Result<(), Error> {
-        let inputs = given(self.inputs, &self.signature.inputs)?;
-        let mut results = given(self.results, &self.signature.results)?;
+        let inputs = require_all(self.inputs, &self.signature.inputs)?;
+        let mut results = require_all(self.results, &self.signature.results)?;
         let names = self.signature.scalars.iter().map(|scalar| scalar.name.as_str());
-        let scalars = given_named(self.scalars, names)?;
+        let scalars = require_all_named(self.scalars, names)?;
         match self.callee {
             Callee::Bound(kernel) => kernel.run(&inputs, &mut results, &scalars),
             Callee::Kernel(kernel) => {
-                let constants = given(self.constants, &self.signature.constants)?;
+                let constants = require_all(self.constants, &self.signature.constants)?;
                 kernel.bind(&constants)?.run(&inputs, &mut results, &scalars)
             }
         }
@@ -134,23 +136,26 @@ impl<'k, 'c> Arguments<'k, 'c> {
 }
 
 /// Stores an argument, and refuses it if it was given before.
-fn give<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Error> {
-    if place.is_some() {
+fn set_argument<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Error> {
+    if slot.is_some() {
         return Err(Error::Argument(format!("`{name}` was given twice")));
     }
-    *place = Some(value);
+    *slot = Some(value);
     Ok(())
 }
 
-fn place(parameters: &[Parameter], name: &str) -> Option<usize> {
+fn position_of(parameters: &[Parameter], name: &str) -> Option<usize> {
     parameters.iter().position(|parameter| parameter.name == name)
 }
 
-fn given<T>(values: Vec<Option<T>>, parameters: &[Parameter]) -> Result<Vec<T>, Error> {
-    given_named(values, parameters.iter().map(|parameter| parameter.name.as_str()))
+fn require_all<T>(values: Vec<Option<T>>, parameters: &[Parameter]) -> Result<Vec<T>, Error> {
+    require_all_named(values, parameters.iter().map(|parameter| parameter.name.as_str()))
 }
 
-fn given_named<'n, T>(values: Vec<Option<T>>, names: impl Iterator<Item = &'n str>) -> Result<Vec<T>, Error> {
+fn require_all_named<'n, T>(
+    values: Vec<Option<T>>,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<Vec<T>, Error> {
     let missing = |name: &str| Error::Argument(format!("`{name}` was not given"));
     values.into_iter().zip(names).map(|(value, name)| value.ok_or_else(|| missing(name))).collect()
 }

@@ -12,7 +12,7 @@ use tilewright_search::space::Space;
 use tilewright_target::Target;
 use tilewright_tuner::peak::Peaks;
 use tilewright_tuner::roofline::Roofline;
-use tilewright_tuner::work::{Work, work};
+use tilewright_tuner::work::{Work, count_work};
 
 use crate::call::{Arguments, BoundKernel};
 use crate::error::Error;
@@ -88,10 +88,12 @@ impl Compile {
         match &self.schedule {
             ScheduleChoice::Default => Ok(ChosenSchedule::default(&program.ir, &self.target)),
             ScheduleChoice::Given(schedule) => Ok(ChosenSchedule::given(schedule.clone())),
-            ScheduleChoice::Cache(path) => match ChosenSchedule::best(&program.ir, &self.target, path) {
-                Err(CacheError::Missing(_)) => Ok(ChosenSchedule::default(&program.ir, &self.target)),
-                chosen => Ok(chosen?),
-            },
+            ScheduleChoice::Cache(path) => {
+                match ChosenSchedule::from_cache(&program.ir, &self.target, path) {
+                    Err(CacheError::Missing(_)) => Ok(ChosenSchedule::default(&program.ir, &self.target)),
+                    chosen => Ok(chosen?),
+                }
+            }
         }
     }
 }
@@ -139,7 +141,7 @@ impl Program {
 
     /// The arithmetic operations and the bytes of one call.
     pub fn work(&self) -> Work {
-        work(&self.ir)
+        count_work(&self.ir)
     }
 
     /// The roofline of the program on a target: the minimum time of a call, given the peak rates of

@@ -8,7 +8,7 @@ use tilewright_ir::verify::InvalidProgram;
 use tilewright_runtime::{BuildError, RunError};
 use tilewright_schedule::Refusal;
 use tilewright_tuner::tune::TuneError;
-use tilewright_tuner::worker::Lost;
+use tilewright_tuner::worker::WorkerError;
 
 /// The reason why an operation failed.
 #[derive(Debug, Error)]
@@ -29,7 +29,7 @@ pub enum Error {
         known: String,
     },
     /// A size was not given, and no tensor determines it before the kernel is compiled.
-    #[error("size `{0}` has no value")]
+    #[error("the size `{0}` has no value: give it with the other sizes")]
     OpenSize(String),
     /// A step of the schedule is not legal.
     #[error(transparent)]
@@ -78,10 +78,10 @@ impl From<CompileError> for Error {
     }
 }
 
-impl From<Lost> for Error {
-    fn from(lost: Lost) -> Error {
+impl From<WorkerError> for Error {
+    fn from(lost: WorkerError) -> Error {
         let hint = match lost {
-            Lost::Ended(_) | Lost::Garbage | Lost::Silent => {
+            WorkerError::Ended(_) | WorkerError::InvalidReply | WorkerError::NoAnswer => {
                 "; does `main` begin with `tilewright::serve_if_worker()`?"
             }
             _ => "",

@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! Without text, a [`ProgramBuilder`] makes the same program, or says why it is none:
+//! Without text, a [`ProgramBuilder`] makes the same program, or reports the mistakes in it:
 //!
 //! ```
 //! # use tilewright::{DType, Error, Program, ProgramBuilder, ReduceOp};
@@ -121,7 +121,7 @@ pub use tilewright_ir::{Builtin, DType, LoopNest, Number, ReduceOp};
 pub use tilewright_polyhedral::Verdict;
 pub use tilewright_runtime::{Buffer, Pool, Signature, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};
-pub use tilewright_target::{Cpu, Gpu, GpuApi, Target, Vectors};
+pub use tilewright_target::{Cpu, Gpu, GpuApi, Target, VectorInstructions};
 pub use tilewright_tuner::peak::Peaks;
 pub use tilewright_tuner::roofline::Roofline;
 pub use tilewright_tuner::work::Work;

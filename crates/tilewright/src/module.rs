@@ -29,7 +29,7 @@ impl Module {
     /// Parses a source text. Its functions are checked when a [`Program`] is made.
     pub fn parse(source: &str) -> Result<Module, Error> {
         let source = Source::new(source);
-        match drawn(&source.text, "source", &source.parsed.diagnostics) {
+        match render_errors(&source.text, "source", &source.parsed.diagnostics) {
             Some(message) => Err(Error::Text(message)),
             None => Ok(Module { source }),
         }
@@ -51,7 +51,7 @@ impl Module {
         let (source, given) = (&self.source.text, sizes.iter().map(|(name, value)| (name.to_owned(), value)));
         let (source, given): (Arc<str>, Vec<_>) = (source.as_str().into(), given.collect());
         let CheckedFunction { program, diagnostics } = self.source.program(name, &sizes, true);
-        if let Some(message) = drawn(&self.source.text, "source", &diagnostics) {
+        if let Some(message) = render_errors(&self.source.text, "source", &diagnostics) {
             return Err(Error::Text(message));
         }
         program.map(|ir| Program { ir, source, sizes: given }).map_err(|error| match error {
@@ -59,8 +59,8 @@ impl Module {
                 let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
                 Error::NoFunction { name, known }
             }
-            ProgramError::OpenSizes(open) => Error::OpenSize(open.into_iter().next().unwrap_or_default()),
-            ProgramError::Mistakes | ProgramError::Invalid(_) => Error::Text(error.to_string()),
+            ProgramError::UnknownSizes(open) => Error::OpenSize(open.into_iter().next().unwrap_or_default()),
+            ProgramError::HasErrors | ProgramError::Invalid(_) => Error::Text(error.to_string()),
         })
     }
 }
@@ -102,14 +102,14 @@ impl TryFrom<Ir> for Program {
 /// Parses the text of a schedule.
 pub fn parse_schedule(source: &str) -> Result<Schedule, Error> {
     let parsed = text::parse(source);
-    match drawn(source, "schedule", &parsed.diagnostics) {
+    match render_errors(source, "schedule", &parsed.diagnostics) {
         Some(message) => Err(Error::Text(message)),
         None => Ok(parsed.schedule),
     }
 }
 
 /// Renders the errors among diagnostics under the text, or returns `None` if there are none.
-fn drawn(source: &str, name: &str, diagnostics: &[Diagnostic]) -> Option<String> {
+fn render_errors(source: &str, name: &str, diagnostics: &[Diagnostic]) -> Option<String> {
     let errors: Vec<String> = diagnostics
         .iter()
         .filter(|diagnostic| diagnostic.is_error())

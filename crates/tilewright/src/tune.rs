@@ -22,26 +22,26 @@ use tilewright_target::Machine;
 use tilewright_tuner::peak::Peaks;
 use tilewright_tuner::roofline::Roofline;
 use tilewright_tuner::search::{Search, Subject, Workers};
-use tilewright_tuner::task::Place;
-use tilewright_tuner::tune::{Attempt, Options, STARTS, TuneError, Watcher, prove};
-use tilewright_tuner::worker::{Launch, serve};
+use tilewright_tuner::task::ExecutionTarget;
+use tilewright_tuner::tune::{Attempt, DEFAULT_STARTS, Options, TuneError, Watcher, prove};
+use tilewright_tuner::worker::{WorkerCommand, serve};
 
 use crate::error::Error;
 use crate::module::Program;
 
-pub use tilewright_tuner::search::{Found, History, HistoryEntry};
-pub use tilewright_tuner::tune::{Kind, Progress, Proof, Proving, Stop, TimeSpent};
+pub use tilewright_tuner::search::{History, HistoryEntry, SearchOutcome};
+pub use tilewright_tuner::tune::{Progress, Proof, ProofScope, Stop, TimeSpent, TrialKind};
 
 /// The environment variable that tells a process that it is a worker.
-const WORKER: &str = "TILEWRIGHT_WORKER";
+const WORKER_VARIABLE: &str = "TILEWRIGHT_WORKER";
 
 /// The time of a search if neither a time nor a number of trials is given.
-const TIME: Duration = Duration::from_secs(30);
+const DEFAULT_TIME: Duration = Duration::from_secs(30);
 
 /// Serves as a worker and ends the process, if [`Program::tune`] has started this process as a
 /// worker. Otherwise it does nothing. Call it first in `main`.
 pub fn serve_if_worker() {
-    if env::var_os(WORKER).is_none() {
+    if env::var_os(WORKER_VARIABLE).is_none() {
         return;
     }
     let served = serve(BufReader::new(io::stdin()), io::stdout().lock());
@@ -57,7 +57,7 @@ pub struct Tune<'d> {
     time: Option<Duration>,
     trials: Option<usize>,
     cache: Option<PathBuf>,
-    proving: Proving,
+    proving: ProofScope,
     template: Option<String>,
     starts: usize,
     peaks: Option<Peaks>,
@@ -78,9 +78,9 @@ impl Default for Tune<'_> {
             time: None,
             trials: None,
             cache: None,
-            proving: Proving::Winners,
+            proving: ProofScope::Winners,
             template: None,
-            starts: STARTS,
+            starts: DEFAULT_STARTS,
             peaks: None,
             worker: None,
             tensors: BTreeMap::new(),
@@ -122,7 +122,7 @@ impl<'d> Tune<'d> {
     }
 
     /// Sets which schedules are proved to compute what the program says. The default is the winner.
-    pub fn proving(self, proving: Proving) -> Self {
+    pub fn proving(self, proving: ProofScope) -> Self {
         Tune { proving, ..self }
     }
 
@@ -165,15 +165,17 @@ impl<'d> Tune<'d> {
         Tune { stop, ..self }
     }
 
-    fn launch(&self) -> Result<Launch, Error> {
+    fn launch(&self) -> Result<WorkerCommand, Error> {
         match &self.worker {
-            Some((program, arguments)) => {
-                Ok(Launch { program: program.clone(), arguments: arguments.clone(), variables: Vec::new() })
-            }
+            Some((program, arguments)) => Ok(WorkerCommand {
+                program: program.clone(),
+                arguments: arguments.clone(),
+                variables: Vec::new(),
+            }),
             None => {
                 let program = env::current_exe().map_err(|why| Error::Worker(why.to_string()))?;
-                let variables = vec![(WORKER.to_owned(), "1".to_owned())];
-                Ok(Launch { program, arguments: Vec::new(), variables })
+                let variables = vec![(WORKER_VARIABLE.to_owned(), "1".to_owned())];
+                Ok(WorkerCommand { program, arguments: Vec::new(), variables })
             }
         }
     }
@@ -185,11 +187,11 @@ impl<'d> Tune<'d> {
             starts: self.starts,
             trials: self.trials,
             started: Instant::now(),
-            time: self.time.or(self.trials.is_none().then_some(TIME)),
+            time: self.time.or(self.trials.is_none().then_some(DEFAULT_TIME)),
             hints: Vec::new(),
             experience: Vec::new(),
             template: self.template.clone(),
-            proving: self.proving,
+            proof_scope: self.proving,
             prover: prove,
         }
     }
@@ -226,21 +228,21 @@ pub struct Tuned {
     /// Notes on how results were compared with the interpreter's.
     pub notes: Vec<String>,
     /// Everything about the search: all trials, the answers of the workers, the setting.
-    pub found: Found,
+    pub found: SearchOutcome,
 }
 
 impl Tuned {
-    fn new(found: Found) -> Tuned {
-        let tuned = &found.tuned;
+    fn new(found: SearchOutcome) -> Tuned {
+        let tuned = &found.report;
         Tuned {
             schedule: text::parse(&tuned.schedule).schedule,
             seconds: tuned.seconds,
-            default_seconds: tuned.default,
+            default_seconds: tuned.default_seconds,
             is_default: tuned.is_default,
             trials: tuned.trials,
             elapsed: tuned.elapsed,
             proof: tuned.proof.clone(),
-            kept: found.kept.clone(),
+            kept: found.cache_summary.clone(),
             notes: found.notes.iter().map(|note| note.to_string()).collect(),
             found,
         }
@@ -262,7 +264,7 @@ impl Tuned {
     /// # }
     /// ```
     pub fn report(&self) -> Result<String, Error> {
-        let Found { program, machine, setting, .. } = &self.found;
+        let SearchOutcome { program, machine, setting, .. } = &self.found;
         let roofline = Roofline::new(program, machine.target(), setting.peaks);
         Ok(tilewright_report::tuning_page(&self.found, &roofline)?)
     }
@@ -291,12 +293,12 @@ impl Program {
 
     /// Searches for a fast schedule, and calls a function after every candidate.
     pub fn tune_watched(&self, tune: &Tune<'_>, watch: impl FnMut(&Progress)) -> Result<Tuned, Error> {
-        if env::var_os(WORKER).is_some() {
+        if env::var_os(WORKER_VARIABLE).is_some() {
             let why = "this process is a worker: begin `main` with `tilewright::serve_if_worker()`";
             return Err(Error::Worker(why.to_owned()));
         }
-        let workers = Workers { launch: tune.launch()?, others: Vec::new() };
-        let mut watcher = Watching { watch, has_tried: false };
+        let workers = Workers { command: tune.launch()?, others: Vec::new() };
+        let mut watcher = ProgressWatcher { watch, has_tried: false };
         let found = self.search(tune)?.run(workers, &mut watcher, &tune.stop);
         found.map(Tuned::new).map_err(|error| match error {
             TuneError::Worker(lost) if !watcher.has_tried => lost.into(),
@@ -307,17 +309,17 @@ impl Program {
     /// Prepares a search.
     fn search(&self, tune: &Tune<'_>) -> Result<Search, Error> {
         let machine = tune.target.machine();
-        let place = Place::of(tune.target.name(), &machine);
+        let place = ExecutionTarget::for_target(tune.target.name(), &machine);
         let subject = Subject {
             source: &self.source,
             program: &self.ir,
             sizes: &self.sizes,
-            place: &place,
+            target: &place,
             inputs: &tune.inputs()?,
         };
         let mut search = Search::new(subject, tune.options(&machine))?;
         if let Some(path) = &tune.cache {
-            search.keep_in(Ok(Cache::open(path)?));
+            search.use_cache(Ok(Cache::open(path)?));
         }
         search.set_peaks(tune.peaks);
         Ok(search)
@@ -325,14 +327,14 @@ impl Program {
 }
 
 /// Passes the progress on.
-struct Watching<F> {
+struct ProgressWatcher<F> {
     watch: F,
     /// Whether a worker has answered.
     has_tried: bool,
 }
 
-impl<F: FnMut(&Progress)> Watcher for Watching<F> {
-    fn tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
+impl<F: FnMut(&Progress)> Watcher for ProgressWatcher<F> {
+    fn candidate_tried(&mut self, _: &Attempt<'_>, progress: &Progress) {
         self.has_tried = true;
         (self.watch)(progress);
     }

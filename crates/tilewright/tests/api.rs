@@ -11,8 +11,8 @@ use std::thread;
 use half::f16;
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, s};
 use tilewright::{
-    BoundKernel, Compile, Cpu, Error, Kernel, Module, Number, OpenTarget, Pool, Program, Vectors, View,
-    ViewMut, parse_schedule,
+    BoundKernel, Compile, Cpu, Error, Kernel, Module, Number, OpenTarget, Pool, Program, VectorInstructions,
+    View, ViewMut, parse_schedule,
 };
 
 const MM: &str = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -41,7 +41,7 @@ fn uneven(shape: (usize, usize)) -> Array2<f32> {
 #[track_caller]
 fn message<T>(outcome: Result<T, Error>) -> String {
     match outcome {
-        Ok(_) => panic!("it went well"),
+        Ok(_) => panic!("it succeeded, but an error was expected"),
         Err(error) => error.to_string(),
     }
 }
@@ -84,7 +84,10 @@ fn a_step_that_is_not_legal_is_refused_with_its_reason() {
 fn functions_and_sizes_that_are_not_there() {
     let module = Module::parse(MM).unwrap();
     assert_eq!(message(module.program("gemm", [])), "there is no function `gemm`; the source has `mm`");
-    assert_eq!(message(module.program("mm", [("M", 2), ("N", 3)])), "size `K` has no value");
+    assert_eq!(
+        message(module.program("mm", [("M", 2), ("N", 3)])),
+        "the size `K` has no value: give it with the other sizes"
+    );
     for bad in [0, -1, i64::MIN] {
         let error = message(module.program("mm", [("M", 2), ("N", 3), ("K", bad)]));
         assert!(error.contains('K'), "{bad}: {error}");
@@ -139,12 +142,14 @@ fn positional_calls_count_their_arguments() {
     let (a, mut c) = (uneven((2, 2)), uneven((2, 2)));
     let bound = kernel.bind(&[]).unwrap();
     let error = message(bound.run(&[View::from(&a)], &mut [ViewMut::from(&mut c)], &[]));
-    assert_eq!(error, "2 inputs are needed, and 1 were given");
+    assert_eq!(error, "expected 2 inputs, but the call passes 1");
     let inputs = [View::from(&a), View::from(&a)];
-    assert_eq!(message(bound.run(&inputs, &mut [], &[])), "1 results are needed, and 0 were given");
+    let error = message(bound.run(&inputs, &mut [], &[]));
+    assert_eq!(error, "expected 1 results, but the call passes 0");
     let error = message(bound.run(&inputs, &mut [ViewMut::from(&mut c)], &[Number::Int(1)]));
-    assert_eq!(error, "0 scalars are needed, and 1 were given");
-    assert_eq!(message(kernel.bind(&inputs)), "0 constant inputs are needed, and 2 were given");
+    assert_eq!(error, "expected 0 scalars, but the call passes 1");
+    let error = message(kernel.bind(&inputs));
+    assert_eq!(error, "expected 0 constant inputs, but the call passes 2");
 }
 
 #[test]
@@ -160,7 +165,7 @@ fn scalars_are_given_or_known() {
     assert_eq!(message(call().output("y", &mut y).unwrap().run()), "`factor` was not given");
     let other = call().scalar("factor", 1.0).unwrap().number("shift", Number::Int(1)).unwrap();
     let error = message(other.output("y", &mut y).unwrap().run());
-    assert_eq!(error, "this kernel is for `shift` = 2, and was given 1");
+    assert_eq!(error, "the kernel is specialised for `shift` = 2, but the call passes 1");
 }
 
 /// The ranges that `where` declares for data are checked, also for indices within the tensor.
@@ -177,7 +182,7 @@ fn declared_ranges_are_checked() {
     assert_eq!(run([1, 8, 3]).unwrap(), [1.0, 8.0, 3.0]);
     for bad in [0, 9, 63, 64] {
         let error = message(run([1, bad, 3]));
-        assert!(error.contains("the range that `where` gives it"), "{error}");
+        assert!(error.contains("outside the range of its `where` clause"), "{error}");
     }
 }
 
@@ -203,7 +208,7 @@ fn data_that_leads_out_of_a_tensor_is_an_error_and_no_more() {
             at[777] = bad;
             let call = kernel.call().input("x", &x).unwrap().input("at", &at).unwrap();
             let error = message(call.output("y", &mut y).unwrap().run());
-            assert!(error.contains("a subscript of `x` left dimension 0"), "{error}");
+            assert!(error.contains("a subscript of `x` is outside dimension 0"), "{error}");
         }
         at[777] = 63;
         let call = kernel.call().input("x", &x).unwrap().input("at", &at).unwrap();
@@ -215,7 +220,7 @@ fn data_that_leads_out_of_a_tensor_is_an_error_and_no_more() {
 #[test]
 fn vectors_that_this_machine_lacks_are_refused() {
     let host = Cpu::host();
-    for vectors in Vectors::ALL {
+    for vectors in VectorInstructions::ALL {
         let options = Compile::default().on(OpenTarget::Cpu(Cpu { vectors, ..host.clone() }));
         let compiled = program(MM, &[("M", 3), ("K", 3), ("N", 3)]).compile_with(&options);
         assert_eq!(compiled.is_ok(), vectors <= host.vectors, "{vectors:?}");

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use ndarray::Array1;
-use tilewright::{Compile, Cpu, Module, OpenTarget, Program, Vectors, parse_schedule};
+use tilewright::{Compile, Cpu, Module, OpenTarget, Program, VectorInstructions, parse_schedule};
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::llvm_ir;
 use tilewright_ir::{LoopNest, VerifiedNest, verify_nest};
@@ -20,8 +20,8 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 /// The vector instruction sets that this machine has.
-fn vectors() -> impl Iterator<Item = Vectors> {
-    Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors)
+fn vectors() -> impl Iterator<Item = VectorInstructions> {
+    VectorInstructions::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors)
 }
 
 fn verified(nest: &LoopNest) -> VerifiedNest<'_> {
@@ -34,7 +34,7 @@ fn operand(seed: usize) -> Array1<f32> {
 }
 
 /// Computes an expression of `a`, `b`, `c` and `d`.
-fn compute(program: &Program, vectors: Vectors, schedule: Option<&str>) -> Vec<f32> {
+fn compute(program: &Program, vectors: VectorInstructions, schedule: Option<&str>) -> Vec<f32> {
     let cpu = Cpu { vectors, ..Cpu::host() };
     let options = schedule.map(|text| Compile::with(parse_schedule(text).unwrap())).unwrap_or_default();
     let kernel = program.compile_with(&options.on(OpenTarget::Cpu(cpu)).threads(1)).unwrap();
@@ -86,7 +86,7 @@ fn products_are_rounded_as_the_language_says() {
     for (value, fused, rounded) in VALUES {
         for vectors in vectors() {
             let program = of_value(value);
-            let here = if vectors == Vectors::Baseline { rounded } else { fused };
+            let here = if vectors == VectorInstructions::Baseline { rounded } else { fused };
             assert_eq!(compute(&program, vectors, None), expected(here), "{value} with {}", vectors.name());
             let program = program.without_contraction();
             let found = compute(&program, vectors, None);
@@ -106,7 +106,7 @@ fn a_sum_of_products_is_fused() {
         Some("vectorize y[2].i"),
         Some("split y[2].i -> io, ii:8\nvectorize y[2].ii\npromote y at y[2].io -> acc registers"),
     ];
-    for vectors in vectors().filter(|vectors| *vectors > Vectors::Baseline) {
+    for vectors in vectors().filter(|vectors| *vectors > VectorInstructions::Baseline) {
         for steps in steps {
             let found = compute(&program, vectors, steps);
             assert_eq!(found, expected(|a, b, c, _| a.mul_add(b, c)), "{steps:?} with {}", vectors.name());
@@ -124,7 +124,7 @@ fn loops<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> LoopNest {
 /// Matrix products keep their fused multiply-adds, also with 16-bit operands.
 #[test]
 fn the_code_of_every_target_says_what_is_fused() {
-    let cpu = Cpu { vectors: Vectors::Avx2, cores: 1, ..Cpu::host() };
+    let cpu = Cpu { vectors: VectorInstructions::Avx2, cores: 1, ..Cpu::host() };
     let (cuda, opencl) = (Gpu::h200(), Gpu::opencl());
     let sizes = [("M", 64), ("N", 64), ("K", 64)];
     for dtype in ["float", "half", "bfloat16", "double"] {

@@ -11,12 +11,12 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilewright::{Error, Module, Program, Schedule, Vectors, parse_schedule};
-use tilewright_interp::{Inputs, points};
+use tilewright::{Error, Module, Program, Schedule, VectorInstructions, parse_schedule};
+use tilewright_interp::{Inputs, count_points};
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, Program as Ir, Tensor, print};
 use tilewright_syntax::{Bindings, check, parse};
 
-use harness::lent::Placement;
+use harness::fenced_tensor::Placement;
 use harness::{Arguments, Results, difference};
 
 /// The maximum number of points of a program, because the interpreter is slow.
@@ -71,7 +71,7 @@ fn sized(source: &str, function: &str, turn: usize) -> Option<Program> {
     let mut sizes: Vec<(&str, i64)> = own.collect();
     loop {
         let program = module.program(function, sizes.iter().copied()).ok()?;
-        if points(program.ir()) <= MOST_POINTS {
+        if count_points(program.ir()) <= MOST_POINTS {
             return Some(program);
         }
         let largest = sizes.iter_mut().max_by_key(|(_, value)| *value).unwrap();
@@ -114,7 +114,7 @@ fn expect_agreement(what: &str, program: &Program, schedule: Option<&Schedule>, 
         let kernel = match harness::compile(program, schedule.cloned(), vectors, threads) {
             Ok(kernel) => kernel,
             // The schedules are for the widest vectors, which have more registers.
-            Err(Error::Schedule(refusal)) if schedule.is_some() && vectors < Vectors::Avx512 => {
+            Err(Error::Schedule(refusal)) if schedule.is_some() && vectors < VectorInstructions::Avx512 => {
                 println!("skipped {what}: {refusal}");
                 continue;
             }

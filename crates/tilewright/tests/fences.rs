@@ -10,7 +10,7 @@ mod support;
 
 use tilewright::{Module, parse_schedule};
 
-use harness::lent::Placement;
+use harness::fenced_tensor::Placement;
 use harness::{Arguments, difference};
 
 /// Runs a function for all vector instruction sets, with its tensors at either end of their memory.

@@ -22,28 +22,28 @@ mod support;
 use std::collections::BTreeSet;
 use std::env;
 
-use tilewright::{Error, Module, Vectors};
+use tilewright::{Error, Module, VectorInstructions};
 use tilewright_ir::{Program, print};
 
-use harness::lent::Placement;
+use harness::fenced_tensor::Placement;
 use harness::{Arguments, difference};
 use random::case::{Case, checked};
 use random::guarded;
 use random::rng::Rng;
-use random::schedule::{Counts, finished, schedule};
+use random::schedule::{Counts, schedule, with_finishing_steps};
 use random::shrink::shrink;
 
 /// The maximum number of points of a program.
 const MOST_POINTS: u64 = 4000;
 
-fn setting(name: &str, otherwise: u64) -> u64 {
-    env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// How a case is compiled and called.
 #[derive(Clone, Copy, Debug)]
-struct Way {
-    vectors: Vectors,
+struct RunConfig {
+    vectors: VectorInstructions,
     threads: usize,
     /// Whether to use the default schedule instead of the schedule of the case.
     default_schedule: bool,
@@ -54,9 +54,9 @@ struct Way {
     placements: Option<u64>,
 }
 
-impl Way {
-    fn random(rng: &mut Rng) -> Way {
-        Way {
+impl RunConfig {
+    fn random(rng: &mut Rng) -> RunConfig {
+        RunConfig {
             vectors: *rng.pick(&harness::vectors()),
             threads: rng.between(1, 2) as usize,
             default_schedule: rng.chance(12),
@@ -110,7 +110,7 @@ impl Failure {
 
 /// Returns how a case fails, if it fails. A refused schedule is no failure, because another machine
 /// may accept it.
-fn failure(case: &Case, way: Way) -> Option<Failure> {
+fn failure(case: &Case, way: RunConfig) -> Option<Failure> {
     let program = checked(&case.source)?;
     let inputs = support::inputs(&program, way.data);
     let wanted = tilewright_interp::run(&program, inputs.clone()).ok()?;
@@ -182,14 +182,14 @@ impl Tally {
         let mut rng = Rng::new(seed, number);
         let source = random::program::program(&mut rng);
         let Some(program) = checked(&source) else { return };
-        if tilewright_interp::points(&program) > MOST_POINTS {
+        if tilewright_interp::count_points(&program) > MOST_POINTS {
             return;
         }
         let mut schedule = schedule(&mut rng, &program, &mut self.counts);
         if rng.chance(60) {
-            schedule = finished(&mut rng, &program, schedule, &mut self.counts);
+            schedule = with_finishing_steps(&mut rng, &program, schedule, &mut self.counts);
         }
-        let way = Way::random(&mut rng);
+        let way = RunConfig::random(&mut rng);
         let case = Case { source, schedule };
         if setting("TILEWRIGHT_TRACE", 0) != 0 {
             eprintln!("=== case {number}: {way:?}\n{case}");
@@ -205,7 +205,7 @@ impl Tally {
 }
 
 /// Formats the smallest case found that fails in the same way.
-fn shrunk(number: u64, case: Case, way: Way, found: Failure) -> String {
+fn shrunk(number: u64, case: Case, way: RunConfig, found: Failure) -> String {
     let small = shrink(case, |case| failure(case, way).is_some_and(|own| own.kind == found.kind));
     let found = failure(&small, way).unwrap_or(found);
     format!("=== case {number}: {:?} with {way:?}\n{small}{}\n{}", found.kind, found.message, found.loops)

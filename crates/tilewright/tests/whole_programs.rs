@@ -42,8 +42,8 @@ use whole::worker::Worker;
 /// The number of cases of every run.
 const CASES: u64 = 200;
 
-fn setting(name: &str, otherwise: u64) -> u64 {
-    env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 fn settings(on_device: u64) -> Settings {

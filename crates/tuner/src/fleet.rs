@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use crate::bench::Plan;
-use crate::measure::{Measurer, Supervised};
+use crate::measure::{Measurer, SupervisedWorker};
 use crate::note::Note;
 use crate::task::Task;
 use crate::tune::Stop;
-use crate::worker::{Launch, Lost};
+use crate::worker::{WorkerCommand, WorkerError};
 use tilewright_cache::outcome::Trial;
 
 /// Measurers that work at the same time.
@@ -21,20 +21,25 @@ pub struct Fleet<M> {
     others: Vec<M>,
 }
 
-impl Fleet<Supervised> {
+impl Fleet<SupervisedWorker> {
     /// Starts a worker for a task, and further workers for the same task on other devices.
-    pub fn start(launch: &Launch, first: Task, others: Vec<Task>, stop: &Arc<Stop>) -> Result<Self, Lost> {
-        let start = |task: Task| Supervised::start(launch.clone(), task, Arc::clone(stop));
+    pub fn start(
+        launch: &WorkerCommand,
+        first: Task,
+        others: Vec<Task>,
+        stop: &Arc<Stop>,
+    ) -> Result<Self, WorkerError> {
+        let start = |task: Task| SupervisedWorker::start(launch.clone(), task, Arc::clone(stop));
         thread::scope(|scope| {
             let started: Vec<_> = others.into_iter().map(|task| scope.spawn(move || start(task))).collect();
             let first = start(first)?;
-            let others = started.into_iter().map(joined).collect::<Result<_, _>>()?;
+            let others = started.into_iter().map(join_thread).collect::<Result<_, _>>()?;
             Ok(Fleet { first, others })
         })
     }
 }
 
-impl Fleet<Supervised> {
+impl Fleet<SupervisedWorker> {
     /// The notes on how workers compare results, for the user. All workers compare in the same way.
     pub fn notes(&self) -> &[Note] {
         self.first.notes()
@@ -49,12 +54,12 @@ impl<M> Fleet<M> {
 }
 
 /// The result of a thread. A panic of the thread is continued here.
-fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl<M: Measurer + Send> Measurer for Fleet<M> {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, WorkerError> {
         let count = 1 + self.others.len();
         let share = |member: usize| -> Vec<String> {
             schedules.iter().skip(member).step_by(count).cloned().collect()
@@ -66,7 +71,7 @@ impl<M: Measurer + Send> Measurer for Fleet<M> {
                 .map(|(other, share)| scope.spawn(move || other.try_all(&share, plan)))
                 .collect();
             let first = self.first.try_all(&share(0), plan);
-            std::iter::once(first).chain(asked.into_iter().map(joined)).collect::<Result<Vec<_>, _>>()
+            std::iter::once(first).chain(asked.into_iter().map(join_thread)).collect::<Result<Vec<_>, _>>()
         })?;
         let placed = heard
             .into_iter()
@@ -77,12 +82,17 @@ impl<M: Measurer + Send> Measurer for Fleet<M> {
         Ok(all)
     }
 
-    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+    fn race(
+        &mut self,
+        schedules: &[String],
+        samples: usize,
+        time: f64,
+    ) -> Result<Vec<Vec<f64>>, WorkerError> {
         self.first.race(schedules, samples, time)
     }
 
-    fn replaced(&self) -> usize {
-        self.first.replaced() + self.others.iter().map(Measurer::replaced).sum::<usize>()
+    fn lost_workers(&self) -> usize {
+        self.first.lost_workers() + self.others.iter().map(Measurer::lost_workers).sum::<usize>()
     }
 }
 
@@ -92,36 +102,43 @@ mod tests {
 
     /// A measurer with time for `most` schedules of a batch, whose measured time is the length of
     /// the schedule's text.
-    struct Pretended {
+    struct SimulatedMeasurer {
         most: usize,
         tried: Vec<String>,
     }
 
-    impl Measurer for Pretended {
-        fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
+    impl Measurer for SimulatedMeasurer {
+        fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<(usize, Trial)>, WorkerError> {
             let tried = &schedules[..schedules.len().min(self.most)];
             self.tried.extend_from_slice(tried);
             Ok(tried.iter().map(|text| Trial::measured(vec![text.len() as f64])).enumerate().collect())
         }
 
-        fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, WorkerError> {
             Ok(schedules.iter().map(|_| vec![self.most as f64]).collect())
         }
 
-        fn replaced(&self) -> usize {
+        fn lost_workers(&self) -> usize {
             1
         }
     }
 
-    const PLAN: Plan =
-        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 1, time: 0.0, within: None };
+    const PLAN: Plan = Plan {
+        reference: None,
+        best_seconds: 0.0,
+        first_call_limit: 1.0,
+        call_limit: 1.0,
+        samples: 1,
+        time: 0.0,
+        batch_limit: None,
+    };
 
-    fn fleet(most: [usize; 3]) -> Fleet<Pretended> {
-        let [first, second, third] = most.map(|most| Pretended { most, tried: Vec::new() });
+    fn fleet(most: [usize; 3]) -> Fleet<SimulatedMeasurer> {
+        let [first, second, third] = most.map(|most| SimulatedMeasurer { most, tried: Vec::new() });
         Fleet::new(first, vec![second, third])
     }
 
-    fn tried(fleet: &mut Fleet<Pretended>, count: usize) -> Vec<f64> {
+    fn tried(fleet: &mut Fleet<SimulatedMeasurer>, count: usize) -> Vec<f64> {
         let schedules: Vec<String> = (1..=count).map(|length| "x".repeat(length)).collect();
         fleet.try_all(&schedules, &PLAN).unwrap().iter().map(|(_, trial)| trial.samples[0]).collect()
     }
@@ -145,6 +162,6 @@ mod tests {
     fn the_first_compares_alone() {
         let mut all = fleet([4, 5, 6]);
         assert_eq!(all.race(&["a".to_owned(), "b".to_owned()], 1, 0.0).unwrap(), [[4.0], [4.0]]);
-        assert_eq!(all.replaced(), 3);
+        assert_eq!(all.lost_workers(), 3);
     }
 }

@@ -17,7 +17,7 @@ use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{DType, Number, Program, Tensor};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::rig::RigError;
+use crate::fixture::FixtureError;
 use crate::task::Task;
 
 /// Inputs in files, which live as long as this value.
@@ -103,12 +103,12 @@ fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
 }
 
 /// The given inputs of a task, and the values of all scalars.
-pub(crate) fn read(task: &Task) -> Result<Inputs, RigError> {
+pub(crate) fn read(task: &Task) -> Result<Inputs, FixtureError> {
     let program = &task.program;
     let mut inputs = Inputs::default();
     for (name, path) in &task.inputs {
         let failed =
-            |why: &dyn std::fmt::Display| RigError::Input { name: name.clone(), why: why.to_string() };
+            |why: &dyn std::fmt::Display| FixtureError::Input { name: name.clone(), why: why.to_string() };
         let bytes = fs::read(path).map_err(|error| failed(&error))?;
         let tensor =
             |dtype, shape: &[usize]| Tensor::from_bytes(dtype, shape, bytes).map_err(|error| failed(&error));

@@ -21,21 +21,21 @@
 //! | [`keeper`] | the connection of a search with the cache |
 
 pub mod bench;
+pub mod cache_recorder;
 pub mod compare;
+mod fixture;
 pub mod fleet;
 pub mod input_files;
-pub mod keeper;
 pub mod measure;
 pub mod note;
 mod parallel;
 pub mod peak;
+mod race_statistics;
 pub mod recording;
-mod rig;
 pub mod roofline;
 pub mod schedule_features;
 pub mod search;
 pub mod task;
 pub mod tune;
-mod turns;
 pub mod work;
 pub mod worker;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tilewright_interp::Doubt;
+use tilewright_interp::NotCompared;
 
 /// A note that does not end a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,10 +17,10 @@ pub struct Note {
 impl Note {
     /// The note about elements that were not compared. `sizes` is given if they are not those of
     /// the task.
-    pub(crate) fn of(doubt: &Doubt, sizes: Option<&str>) -> Note {
+    pub(crate) fn from_doubt(doubt: &NotCompared, sizes: Option<&str>) -> Note {
         let place =
             sizes.map(|sizes| format!("compared with the interpreter at {sizes}, ")).unwrap_or_default();
-        Note { is_warning: doubt.is_total(), text: format!("{place}{doubt}") }
+        Note { is_warning: doubt.is_whole_tensor(), text: format!("{place}{doubt}") }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
 
 /// Passes each result of `work` to `take` as soon as it is made. Work begins in the order of the
 /// items, and `take` has a core of its own. After `take` breaks, no more work is begun.
-pub(crate) fn as_made<T: Sync, R: Send>(
+pub(crate) fn for_each_completed<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
     mut take: impl FnMut(usize, R) -> ControlFlow<()>,
@@ -66,7 +66,7 @@ mod tests {
         let items: Vec<u64> = (0..100).collect();
         for enough in [61, 1000] {
             let mut taken = Vec::new();
-            super::as_made(
+            super::for_each_completed(
                 &items,
                 |item| item * item,
                 |at, square| {
@@ -80,7 +80,7 @@ mod tests {
             taken.dedup();
             assert_eq!(taken.len(), enough.min(items.len()));
         }
-        super::as_made(&[] as &[u64], |item| *item, |_, _| panic!("there is nothing to take"));
+        super::for_each_completed(&[] as &[u64], |item| *item, |_, _| panic!("there is nothing to take"));
     }
 
     #[test]

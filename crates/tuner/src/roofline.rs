@@ -6,7 +6,7 @@ use crate::peak::Peaks;
 use tilewright_ir::{DType, Program};
 use tilewright_target::Target;
 
-use crate::work::{Work, work};
+use crate::work::{Work, count_work};
 
 /// A program and the peak rates of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct Roofline {
     /// statements do not all have one float type.
     share_of_peak: Option<f64>,
     /// Whether inputs and results fit into the last cache, so that calls need not read memory.
-    in_caches: bool,
+    fits_caches: bool,
 }
 
 /// The resource that limits a program's speed.
@@ -44,10 +44,10 @@ impl Limit {
 impl Roofline {
     /// The roofline of a program on a target.
     pub fn new(program: &Program, target: Target<'_>, peaks: Option<Peaks>) -> Roofline {
-        let work = work(program);
-        let last = target.hardware().warm_caches().last().copied().unwrap_or(0);
+        let work = count_work(program);
+        let last = target.hardware().warm_cache_sizes().last().copied().unwrap_or(0);
         let in_caches = work.bytes <= last as f64;
-        Roofline { work, peaks, share_of_peak: share_of_peak(program), in_caches }
+        Roofline { work, peaks, share_of_peak: share_of_peak(program), fits_caches: in_caches }
     }
 
     /// The binding limit, and the least time in seconds that it allows.
@@ -62,7 +62,7 @@ impl Roofline {
     }
 
     /// The share of the binding peak rate that a call of this duration reaches.
-    pub fn reached(&self, seconds: f64) -> Option<f64> {
+    pub fn peak_share(&self, seconds: f64) -> Option<f64> {
         Some(self.limit()?.1 / seconds)
     }
 
@@ -70,7 +70,7 @@ impl Roofline {
     /// when they were measured.
     pub fn is_exceeded(&self, seconds: f64) -> bool {
         self.limit().is_some_and(|(limit, least)| {
-            let counts = limit == Limit::Arithmetic || !self.in_caches;
+            let counts = limit == Limit::Arithmetic || !self.fits_caches;
             counts && seconds < least
         })
     }
@@ -93,8 +93,8 @@ impl Roofline {
         match limit {
             Limit::Arithmetic => format!("{gflops:.1} GFLOP/s, {percent:.0} % of peak"),
             Limit::Memory => {
-                let note = if self.in_caches { " (its data fit the caches)" } else { "" };
-                format!("{gflops:.1} GFLOP/s, {gbs:.1} GB/s, {percent:.0} % of memory's{note}")
+                let note = if self.fits_caches { " (its data fit the caches)" } else { "" };
+                format!("{gflops:.1} GFLOP/s, {gbs:.1} GB/s, {percent:.0} % of memory peak{note}")
             }
         }
     }
@@ -117,13 +117,13 @@ fn share_of_peak(program: &Program) -> Option<f64> {
 mod tests {
     use super::*;
     use tilewright_syntax::{Bindings, check, parse};
-    use tilewright_target::{Cpu, Vectors};
+    use tilewright_target::{Cpu, VectorInstructions};
 
     fn roofline(text: &str, last_cache: usize) -> Roofline {
         let parsed = parse(text);
         let name = parsed.ast.functions[0].name.text.clone();
         let program = check(&parsed.ast, &name, &Bindings::default()).program.unwrap();
-        let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![last_cache] };
+        let cpu = Cpu { cores: 1, vectors: VectorInstructions::Baseline, caches: vec![last_cache] };
         Roofline::new(&program, (&cpu).into(), Some(Peaks { gflops: 100.0, gbs: 10.0 }))
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let text = "def add(float(5000,1000) x, float(5000,1000) y) -> (z) { z(i,j) = x(i,j) + y(i,j) }";
         let far = roofline(text, 1 << 20);
         assert_eq!(far.limit(), Some((Limit::Memory, 0.006)));
-        assert_eq!(far.describe(0.012), "0.4 GFLOP/s, 5.0 GB/s, 50 % of memory's");
+        assert_eq!(far.describe(0.012), "0.4 GFLOP/s, 5.0 GB/s, 50 % of memory peak");
         let near = roofline(text, 1 << 30);
         assert!(far.is_exceeded(0.001) && !near.is_exceeded(0.001));
         assert!(near.describe(0.012).ends_with("(its data fit the caches)"));

@@ -22,7 +22,7 @@ pub struct ScheduleFeatures<'p> {
     model: Arc<dyn CostModel + 'p>,
     /// The time in seconds that the cost model predicts for the default schedule. Features are
     /// relative to it.
-    default: f64,
+    default_seconds: f64,
 }
 
 impl<'p> ScheduleFeatures<'p> {
@@ -30,28 +30,28 @@ impl<'p> ScheduleFeatures<'p> {
     pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> ScheduleFeatures<'p> {
         let target = target.into();
         let mut schedule_features =
-            ScheduleFeatures { program, target, model: cost_model(target), default: 1.0 };
+            ScheduleFeatures { program, target, model: cost_model(target), default_seconds: 1.0 };
         let default = apply(program, &default_schedule(program, target), target);
-        schedule_features.default =
+        schedule_features.default_seconds =
             default.map_or(1.0, |nest| schedule_features.model.estimate(&nest).seconds);
         schedule_features
     }
 
     /// The predicted time of a nest in seconds, and its features.
-    pub(crate) fn of_nest(&self, nest: &LoopNest) -> (f64, Vec<f32>) {
+    pub(crate) fn estimate_nest(&self, nest: &LoopNest) -> (f64, Vec<f32>) {
         let look = self.model.estimate(nest);
-        (look.seconds, look.features(self.default))
+        (look.seconds, look.features(self.default_seconds))
     }
 
     /// The features of a schedule, or `None` if it is refused.
-    pub fn of_schedule(&self, schedule: &str) -> Option<Vec<f32>> {
+    pub fn features_of_schedule(&self, schedule: &str) -> Option<Vec<f32>> {
         let parsed = text::parse(schedule);
         let nest = apply(self.program, &parsed.schedule, self.target).ok().filter(|_| !parsed.has_errors());
-        nest.map(|nest| self.of_nest(&nest).1)
+        nest.map(|nest| self.estimate_nest(&nest).1)
     }
 
     /// The features of the points of a space.
-    pub fn of_points<'s>(&'s self, space: &'s Space<'s>) -> PointFeatures<'s> {
+    pub fn features_of_points<'s>(&'s self, space: &'s Space<'s>) -> PointFeatures<'s> {
         PointFeatures { schedule_features: self, space }
     }
 }
@@ -63,15 +63,15 @@ pub struct PointFeatures<'s> {
 }
 
 impl Features for PointFeatures<'_> {
-    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
+    fn compute(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
         let ScheduleFeatures { program, target, .. } = self.schedule_features;
         parallel::map(points, |point| {
             let nest = apply(program, &self.space.decode(point).ok()?, *target).ok()?;
-            Some(self.schedule_features.of_nest(&nest).1)
+            Some(self.schedule_features.estimate_nest(&nest).1)
         })
     }
 
-    fn meaning(&self, point: &Point) -> Option<u64> {
+    fn schedule_id(&self, point: &Point) -> Option<u64> {
         self.space.decode(point).ok().map(|schedule| xxh3_64(schedule.to_string().as_bytes()))
     }
 }

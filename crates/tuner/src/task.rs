@@ -8,7 +8,7 @@ use thiserror::Error;
 use tilewright_driver::target::CpuLimits;
 use tilewright_driver::{Source, TargetName};
 use tilewright_ir::{Program, print, verify};
-use tilewright_target::{Cpu, Gpu, Machine, Vectors};
+use tilewright_target::{Cpu, Gpu, Machine, VectorInstructions};
 
 /// A program to tune, in the form that a worker receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Task {
     /// The program, all of whose sizes are known.
     pub program: Program,
     /// The place where kernels run.
-    pub place: Place,
+    pub target: ExecutionTarget,
     /// The seed of the inputs that are not given.
     pub seed: u64,
     /// The files of the given inputs by name, as
@@ -35,7 +35,8 @@ pub struct RecordedTask {
     /// The sizes, and the integer scalars that sizes depend on.
     pub sizes: Vec<(String, i64)>,
     /// The place where kernels run.
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub target: ExecutionTarget,
     /// The seed of the inputs.
     pub seed: u64,
     /// Whether products may be rounded together with sums: [`Program::contract`].
@@ -51,7 +52,7 @@ fn contracts() -> bool {
 /// The place where kernels run: a target by its name, with the hardware that kernels may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum ExecutionTarget {
     /// The CPU of this machine.
     Cpu {
         /// The number of threads that a kernel may use.
@@ -69,46 +70,46 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl ExecutionTarget {
     /// The place for a part of this machine's CPU.
-    pub fn cpu(cpu: &Cpu) -> Place {
-        Place::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
+    pub fn cpu(cpu: &Cpu) -> ExecutionTarget {
+        ExecutionTarget::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
     }
 
     /// The place of a target by its name, with its hardware.
-    pub fn of(name: TargetName, machine: &Machine) -> Place {
+    pub fn for_target(name: TargetName, machine: &Machine) -> ExecutionTarget {
         match machine {
-            Machine::Cpu(cpu) => Place::cpu(cpu),
+            Machine::Cpu(cpu) => ExecutionTarget::cpu(cpu),
             Machine::Gpu(gpu) => {
                 let ordinal = if let TargetName::Gpu(_, ordinal) = name { ordinal } else { 0 };
-                Place::Device { ordinal, gpu: gpu.clone() }
+                ExecutionTarget::Device { ordinal, gpu: gpu.clone() }
             }
         }
     }
 
     /// The name of the target.
-    pub fn name(&self) -> TargetName {
+    pub fn target_name(&self) -> TargetName {
         match self {
-            Place::Cpu { .. } => TargetName::Cpu,
-            Place::Device { ordinal, gpu } => TargetName::Gpu(gpu.api, *ordinal),
+            ExecutionTarget::Cpu { .. } => TargetName::Cpu,
+            ExecutionTarget::Device { ordinal, gpu } => TargetName::Gpu(gpu.api, *ordinal),
         }
     }
 
     /// The device; none if the host's CPU runs kernels.
     pub fn device(&self) -> Option<&Gpu> {
         match self {
-            Place::Cpu { .. } => None,
-            Place::Device { gpu, .. } => Some(gpu),
+            ExecutionTarget::Cpu { .. } => None,
+            ExecutionTarget::Device { gpu, .. } => Some(gpu),
         }
     }
 
     /// The options that select a part of the hardware, with their values.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         match self {
-            Place::Cpu { threads, vectors } => {
+            ExecutionTarget::Cpu { threads, vectors } => {
                 vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
             }
-            Place::Device { .. } => Vec::new(),
+            ExecutionTarget::Device { .. } => Vec::new(),
         }
     }
 
@@ -116,34 +117,34 @@ impl Place {
     /// if nothing runs on it.
     pub fn recorded_machine(&self, caches: &[usize]) -> Result<Machine, TaskError> {
         match self {
-            Place::Cpu { threads, vectors } => {
-                let missing = || TaskError(format!("there are no {vectors} vectors"));
-                let vectors = named_vectors(vectors).ok_or_else(missing)?;
+            ExecutionTarget::Cpu { threads, vectors } => {
+                let missing = || TaskError(format!("`{vectors}` is not a kind of vectors"));
+                let vectors = vectors_by_name(vectors).ok_or_else(missing)?;
                 Ok(Machine::Cpu(Cpu { cores: *threads, vectors, caches: caches.to_vec() }))
             }
-            Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
+            ExecutionTarget::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
         }
     }
 
     /// The hardware as kernels may use it.
     pub fn machine(&self) -> Result<Machine, TaskError> {
         match self {
-            Place::Cpu { threads, vectors } => Ok(Machine::Cpu(host(*threads, vectors)?)),
-            Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
+            ExecutionTarget::Cpu { threads, vectors } => Ok(Machine::Cpu(host_cpu(*threads, vectors)?)),
+            ExecutionTarget::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
         }
     }
 }
 
 /// The part of this machine's CPU with this many threads and these vectors.
-pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
-    let missing = || TaskError(format!("there are no {vectors} vectors here"));
-    let found = named_vectors(vectors).ok_or_else(missing)?;
+pub(crate) fn host_cpu(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
+    let missing = || TaskError(format!("this CPU has no {vectors} vectors"));
+    let found = vectors_by_name(vectors).ok_or_else(missing)?;
     let limits = CpuLimits { threads: Some(threads), vectors: Some(found) };
-    limits.of(Cpu::host()).map_err(|_| missing())
+    limits.apply_to(Cpu::host()).map_err(|_| missing())
 }
 
-fn named_vectors(name: &str) -> Option<Vectors> {
-    Vectors::ALL.into_iter().find(|own| own.name() == name)
+fn vectors_by_name(name: &str) -> Option<VectorInstructions> {
+    VectorInstructions::ALL.into_iter().find(|own| own.name() == name)
 }
 
 /// Why a task cannot begin.
@@ -157,13 +158,16 @@ impl Task {
         verify(&self.program).map_err(|error| TaskError(error.to_string()))?;
         match self.program.is_concrete() {
             true => Ok(()),
-            false => Err(TaskError(format!("a size of {} is not known", self.program.name))),
+            false => {
+                let name = &self.program.name;
+                Err(TaskError(format!("a size of the program {name} is not known")))
+            }
         }
     }
 
     /// The hardware as kernels may use it.
-    pub fn target(&self) -> Result<Machine, TaskError> {
-        self.place.machine()
+    pub fn machine(&self) -> Result<Machine, TaskError> {
+        self.target.machine()
     }
 
     /// The values of the sizes, and of the integer scalars that sizes depend on.
@@ -179,7 +183,7 @@ impl Task {
             source: print::source(&self.program),
             function: self.program.name.clone(),
             sizes: sizes.to_vec(),
-            place: self.place.clone(),
+            target: self.target.clone(),
             seed: self.seed,
             contract: self.program.contract,
         };
@@ -193,6 +197,6 @@ impl RecordedTask {
         let sizes = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let checked = Source::new(&self.source).program(&self.function, &sizes, self.contract);
         let program = checked.program.map_err(|error| TaskError(error.to_string()))?;
-        Ok(Task { program, place: self.place.clone(), seed: self.seed, inputs: Vec::new() })
+        Ok(Task { program, target: self.target.clone(), seed: self.seed, inputs: Vec::new() })
     }
 }

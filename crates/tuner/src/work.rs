@@ -27,15 +27,15 @@ struct Count {
 }
 
 /// Counts the work of a program whose sizes are all known.
-pub fn work(program: &Program) -> Work {
+pub fn count_work(program: &Program) -> Work {
     let mut total = Count::default();
     for (statement, loops) in program.statements() {
-        let mut each = count(&statement.value);
+        let mut each = count_operations(&statement.value);
         if let Update::Reduce { .. } = statement.update {
-            each = each.and(one(statement.value.dtype.is_float()));
+            each = each.plus(one_operation(statement.value.dtype.is_float()));
         }
         let points: f64 = loops.iter().chain(&statement.vars).map(|var| extent(program, *var)).product();
-        total = total.and(Count { float: each.float * points, integer: each.integer * points });
+        total = total.plus(Count { float: each.float * points, integer: each.integer * points });
     }
     let operations = if total.float > 0.0 { total.float } else { total.integer };
     Work { operations, bytes: bytes(program) }
@@ -57,10 +57,10 @@ fn bytes(program: &Program) -> f64 {
 
 /// The operations of an expression at one point. Subscripts, comparisons and selections do not
 /// count as arithmetic. Of the two sides of a selection, the longer one counts.
-fn count(expr: &Expr) -> Count {
+fn count_operations(expr: &Expr) -> Count {
     if let ExprKind::Select(operands) = &expr.kind {
         let [condition, then, otherwise] = &**operands;
-        return count(condition).and(count(then).max(count(otherwise)));
+        return count_operations(condition).plus(count_operations(then).max(count_operations(otherwise)));
     }
     let own = match &expr.kind {
         ExprKind::Binary(op, _) => f64::from(is_arithmetic(*op)),
@@ -68,20 +68,20 @@ fn count(expr: &Expr) -> Count {
         ExprKind::Call(_, _) => 1.0,
         _ => 0.0,
     };
-    let own = one(expr.dtype.is_float()).times(own);
-    expr.operands().iter().map(count).fold(own, Count::and)
+    let own = one_operation(expr.dtype.is_float()).times(own);
+    expr.operands().iter().map(count_operations).fold(own, Count::plus)
 }
 
 fn is_arithmetic(op: BinaryOp) -> bool {
     !op.is_comparison() && !op.is_logical()
 }
 
-fn one(float: bool) -> Count {
+fn one_operation(float: bool) -> Count {
     if float { Count { float: 1.0, integer: 0.0 } } else { Count { float: 0.0, integer: 1.0 } }
 }
 
 impl Count {
-    fn and(self, other: Count) -> Count {
+    fn plus(self, other: Count) -> Count {
         Count { float: self.float + other.float, integer: self.integer + other.integer }
     }
 
@@ -99,12 +99,12 @@ mod tests {
     use super::*;
     use tilewright_syntax::{Bindings, check, parse};
 
-    fn of(text: &str, sizes: &[(&str, i64)]) -> (f64, f64) {
+    fn work_of(text: &str, sizes: &[(&str, i64)]) -> (f64, f64) {
         let parsed = parse(text);
         let bindings: Bindings = sizes.iter().copied().collect();
         let name = parsed.ast.functions[0].name.text.clone();
         let checked = check(&parsed.ast, &name, &bindings);
-        let Work { operations, bytes } = work(&checked.program.unwrap());
+        let Work { operations, bytes } = count_work(&checked.program.unwrap());
         (operations, bytes)
     }
 
@@ -112,25 +112,29 @@ mod tests {
     fn a_matrix_product_is_two_operations_a_point() {
         let text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
         let bytes = 4 * (3 * 5 + 5 * 7 + 3 * 7);
-        assert_eq!(of(text, &[("M", 3), ("N", 7), ("K", 5)]), (210.0, bytes as f64));
+        assert_eq!(work_of(text, &[("M", 3), ("N", 7), ("K", 5)]), (210.0, bytes as f64));
     }
 
     #[test]
     fn what_is_updated_counts_as_input_and_as_result() {
         let text = "def scale(float a) -> (float(N) y) { y(i) = a * y(i) }";
-        assert_eq!(of(text, &[("N", 10)]), (10.0, 80.0));
+        assert_eq!(work_of(text, &[("N", 10)]), (10.0, 80.0));
     }
 
     #[test]
     fn integers_count_where_there_are_no_floats() {
-        assert_eq!(of("def f(int(N) x) -> (y) { y(i) = x(i) * x(i) + 1 }", &[("N", 10)]).0, 20.0);
-        assert_eq!(of("def f(float(N) x, int(N) k) -> (y) { y(i) = x(k(i)) * 2 }", &[("N", 10)]).0, 10.0);
-        assert_eq!(of("def f(float(N) x) -> (y) { y(i) = x(i) }", &[("N", 10)]).0, 0.0);
+        assert_eq!(work_of("def f(int(N) x) -> (y) { y(i) = x(i) * x(i) + 1 }", &[("N", 10)]).0, 20.0);
+        assert_eq!(
+            work_of("def f(float(N) x, int(N) k) -> (y) { y(i) = x(k(i)) * 2 }", &[("N", 10)]).0,
+            10.0
+        );
+        assert_eq!(work_of("def f(float(N) x) -> (y) { y(i) = x(i) }", &[("N", 10)]).0, 0.0);
     }
 
     #[test]
     fn functions_count_once_fma_twice_and_the_longer_side_of_a_choice() {
-        let each = |value: &str| of(&format!("def f(float(N) x) -> (y) {{ y(i) = {value} }}"), &[("N", 1)]).0;
+        let each =
+            |value: &str| work_of(&format!("def f(float(N) x) -> (y) {{ y(i) = {value} }}"), &[("N", 1)]).0;
         assert_eq!(each("exp(x(i))"), 1.0);
         assert_eq!(each("fma(x(i), x(i), x(i))"), 2.0);
         assert_eq!(each("max(x(i), 0.0)"), 1.0);
@@ -143,6 +147,6 @@ mod tests {
             s(i) = 0.0
             for t in 0:T { s(i) = s(i) + x(t, i) }
         }";
-        assert_eq!(of(text, &[("T", 6), ("N", 5)]).0, 30.0);
+        assert_eq!(work_of(text, &[("T", 6), ("N", 5)]).0, 30.0);
     }
 }

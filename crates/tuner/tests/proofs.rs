@@ -9,23 +9,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use support::pretended::{Heard, Pretended, options, task, tuned};
+use support::simulated_measurer::{ReportedTrials, SimulatedMeasurer, options, task, tune_product};
 use tilewright_cache::outcome::{Outcome, OutcomeKind};
 use tilewright_cache::{Cache, Filter};
 use tilewright_ir::{LoopNest, Program, print};
 use tilewright_schedule::{apply, default_schedule, text};
-use tilewright_tuner::keeper::Keeper;
+use tilewright_tuner::cache_recorder::CacheRecorder;
 use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::tune::{
-    Attempt, Kind, Options, Progress, Proof, Proving, Refuted, Stop, TuneError, Verdict, Watcher, tune,
+    Attempt, Options, Progress, Proof, ProofScope, RefutedSchedule, Stop, TrialKind, TuneError, Verdict,
+    Watcher, tune,
 };
 
 /// The counterexample of the prover stubs.
 const COUNTEREXAMPLE: &str = "C(0, 0) is written twice";
 
 /// The options of a run with this many trials and with this prover.
-fn proving(trials: usize, proving: Proving, prover: fn(&Program, &LoopNest) -> Verdict) -> Options {
-    Options { proving, prover, ..options(Some(trials), None) }
+fn options_with_prover(
+    trials: usize,
+    proving: ProofScope,
+    prover: fn(&Program, &LoopNest) -> Verdict,
+) -> Options {
+    Options { proof_scope: proving, prover, ..options(Some(trials), None) }
 }
 
 fn refuted() -> Verdict {
@@ -42,7 +47,7 @@ fn decides_nothing(_: &Program, _: &LoopNest) -> Verdict {
 
 /// The loop nest of a schedule, as text.
 fn loops(program: &Program, schedule: Option<&str>) -> String {
-    let machine = task().target().unwrap();
+    let machine = task().machine().unwrap();
     let schedule = match schedule {
         Some(schedule) => text::parse(schedule).schedule,
         None => default_schedule(program, &machine),
@@ -58,14 +63,19 @@ fn refutes_all_but_default(program: &Program, nest: &LoopNest) -> Verdict {
 #[test]
 fn the_winner_is_proved_and_the_time_of_that_is_told() {
     let stop = Stop::default();
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let outcome =
-        tuned(&proving(6, Proving::Winners, tilewright_tuner::tune::prove), &mut measurer).0.unwrap();
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let outcome = tune_product(
+        &options_with_prover(6, ProofScope::Winners, tilewright_tuner::tune::prove),
+        &mut measurer,
+    )
+    .0
+    .unwrap();
     assert_eq!(outcome.proof, Proof::Proved, "{}", outcome.schedule);
     assert!(outcome.refuted.is_empty());
-    assert!(outcome.spent.proving > 0.0, "{:?}", outcome.spent);
-    let none = tuned(&options(Some(6), None), &mut Pretended::new(Duration::ZERO, &stop)).0.unwrap();
-    assert_eq!((none.proof, none.spent.proving), (Proof::None, 0.0));
+    assert!(outcome.time_spent.proving > 0.0, "{:?}", outcome.time_spent);
+    let none =
+        tune_product(&options(Some(6), None), &mut SimulatedMeasurer::new(Duration::ZERO, &stop)).0.unwrap();
+    assert_eq!((none.proof, none.time_spent.proving), (Proof::NotRequested, 0.0));
     assert_eq!(none.schedule, outcome.schedule);
 }
 
@@ -79,14 +89,17 @@ fn refutes_the_first(_: &Program, nest: &LoopNest) -> Verdict {
 #[test]
 fn where_the_winner_is_refuted_the_next_best_is_taken() {
     let stop = Stop::default();
-    let first = tuned(&options(Some(9), None), &mut Pretended::new(Duration::ZERO, &stop)).0.unwrap();
+    let first =
+        tune_product(&options(Some(9), None), &mut SimulatedMeasurer::new(Duration::ZERO, &stop)).0.unwrap();
     assert!(!first.is_default);
     FIRST.set(loops(&task().program, Some(&first.schedule))).unwrap();
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let next = tuned(&proving(9, Proving::Winners, refutes_the_first), &mut measurer).0.unwrap();
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let next = tune_product(&options_with_prover(9, ProofScope::Winners, refutes_the_first), &mut measurer)
+        .0
+        .unwrap();
     assert_eq!(
         next.refuted,
-        [Refuted { schedule: first.schedule.clone(), reason: COUNTEREXAMPLE.to_owned() }]
+        [RefutedSchedule { schedule: first.schedule.clone(), reason: COUNTEREXAMPLE.to_owned() }]
     );
     assert_eq!(next.proof, Proof::Proved);
     assert!(next.seconds >= first.seconds, "{} beside {}", next.seconds, first.seconds);
@@ -98,8 +111,11 @@ fn where_the_winner_is_refuted_the_next_best_is_taken() {
 #[test]
 fn refuted_winners_are_failures_of_their_own_kind() {
     let stop = Stop::default();
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let outcome = tuned(&proving(9, Proving::Winners, refutes_all_but_default), &mut measurer).0.unwrap();
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let outcome =
+        tune_product(&options_with_prover(9, ProofScope::Winners, refutes_all_but_default), &mut measurer)
+            .0
+            .unwrap();
     assert!(outcome.is_default && outcome.proof == Proof::Proved);
     let counts = |kind: OutcomeKind| outcome.outcomes.get(&kind).copied().unwrap_or_default();
     assert_eq!(counts(OutcomeKind::Measured) + counts(OutcomeKind::Refuted), 9);
@@ -112,9 +128,9 @@ fn refuted_winners_are_failures_of_their_own_kind() {
 #[test]
 fn a_run_in_which_everything_is_refuted_has_no_winner() {
     let stop = Stop::default();
-    for (proves, most) in [(Proving::Winners, usize::MAX), (Proving::Candidates, 0)] {
-        let mut measurer = Pretended::new(Duration::ZERO, &stop);
-        let outcome = tuned(&proving(4, proves, refutes_all), &mut measurer).0;
+    for (proves, most) in [(ProofScope::Winners, usize::MAX), (ProofScope::Candidates, 0)] {
+        let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+        let outcome = tune_product(&options_with_prover(4, proves, refutes_all), &mut measurer).0;
         let Err(TuneError::Default(Outcome::Refuted(why))) = outcome else { panic!("{proves:?}") };
         assert_eq!(why, COUNTEREXAMPLE);
         assert!(measurer.tried.len() <= most, "{proves:?}: {}", measurer.tried.len());
@@ -124,21 +140,25 @@ fn a_run_in_which_everything_is_refuted_has_no_winner() {
 #[test]
 fn candidates_that_are_refuted_are_never_measured() {
     let stop = Stop::default();
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let (outcome, heard) = tuned(&proving(7, Proving::Candidates, refutes_all_but_default), &mut measurer);
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let (outcome, heard) =
+        tune_product(&options_with_prover(7, ProofScope::Candidates, refutes_all_but_default), &mut measurer);
     let outcome = outcome.unwrap();
     assert_eq!((measurer.tried.len(), outcome.trials, outcome.outcomes[&OutcomeKind::Refuted]), (1, 7, 7));
     assert!(outcome.is_default && outcome.proof == Proof::Proved && outcome.refuted.is_empty());
     assert_eq!(outcome.one_shot_failure, Some(Outcome::Refuted(COUNTEREXAMPLE.to_owned())));
     let failed = heard.trials.iter().filter(|(_, trial)| trial.outcome.name() == "refuted").count();
-    assert_eq!((failed, heard.kinds[0].0), (8, Kind::Default));
+    assert_eq!((failed, heard.kinds[0].0), (8, TrialKind::Default));
 }
 
 #[test]
 fn a_winner_of_which_nothing_can_be_proved_stays() {
     let stop = Stop::default();
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let outcome = tuned(&proving(5, Proving::Candidates, decides_nothing), &mut measurer).0.unwrap();
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let outcome =
+        tune_product(&options_with_prover(5, ProofScope::Candidates, decides_nothing), &mut measurer)
+            .0
+            .unwrap();
     assert_eq!(outcome.proof, Proof::Undecided("nobody knows".to_owned()));
     assert_eq!((outcome.outcomes[&OutcomeKind::Measured], measurer.races), (5, 1));
 }
@@ -157,11 +177,12 @@ fn takes_forever(_: &Program, _: &LoopNest) -> Verdict {
 fn proofs_end_with_the_run() {
     let stop = Stop::default();
     let not_in_time = |proof| matches!(proof, Proof::Undecided(why) if why.contains("had to end"));
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
     let time = Duration::from_secs(1);
-    let timed = Options { proving: Proving::Winners, prover: takes_forever, ..options(Some(3), Some(time)) };
-    let outcome = tuned(&timed, &mut measurer).0.unwrap();
-    assert!((4.0..20.0).contains(&outcome.spent.proving), "{:?}", outcome.spent);
+    let timed =
+        Options { proof_scope: ProofScope::Winners, prover: takes_forever, ..options(Some(3), Some(time)) };
+    let outcome = tune_product(&timed, &mut measurer).0.unwrap();
+    assert!((4.0..20.0).contains(&outcome.time_spent.proving), "{:?}", outcome.time_spent);
     assert!(not_in_time(outcome.proof));
     BEGUN.store(false, Ordering::Relaxed);
     std::thread::scope(|scope| {
@@ -169,10 +190,13 @@ fn proofs_end_with_the_run() {
             while !BEGUN.load(Ordering::Relaxed) {
                 sleep(Duration::from_millis(10));
             }
-            (0..2).for_each(|_| stop.ask());
+            (0..2).for_each(|_| stop.request());
         });
-        let mut measurer = Pretended::new(Duration::ZERO, &stop);
-        let outcome = tuned(&proving(3, Proving::Winners, takes_forever), &mut measurer).0.unwrap();
+        let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+        let outcome =
+            tune_product(&options_with_prover(3, ProofScope::Winners, takes_forever), &mut measurer)
+                .0
+                .unwrap();
         assert!(not_in_time(outcome.proof));
     });
 }
@@ -181,14 +205,14 @@ fn proofs_end_with_the_run() {
 fn a_replay_comes_to_the_same_verdicts() {
     for signals in [0, 1, 2] {
         let stop = Stop::default();
-        let mut measurer = Pretended::new(Duration::ZERO, &stop);
-        measurer.interrupted = Some((10, signals));
-        let options = proving(30, Proving::Winners, refutes_all_but_default);
+        let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+        measurer.stop_requests = Some((10, signals));
+        let options = options_with_prover(30, ProofScope::Winners, refutes_all_but_default);
         let mut recorder = Recorder::new(measurer, options.started);
-        let mut heard = Heard::default();
+        let mut heard = ReportedTrials::default();
         let recorded = tune(&task(), &options, &mut recorder, &mut heard, &stop).unwrap();
         let answers = recorder.answers();
-        let mut again = Heard::default();
+        let mut again = ReportedTrials::default();
         let replayed =
             tune(&task(), &options, &mut Replay::new(&answers), &mut again, &Stop::default()).unwrap();
         assert_eq!(again, heard);
@@ -198,22 +222,22 @@ fn a_replay_comes_to_the_same_verdicts() {
 }
 
 /// Records all trials in a cache.
-struct Keeping<'a>(&'a mut Keeper);
+struct RecordingWatcher<'a>(&'a mut CacheRecorder);
 
-impl Watcher for Keeping<'_> {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        self.0.keep(attempt, progress.trials).unwrap();
+impl Watcher for RecordingWatcher<'_> {
+    fn candidate_tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
+        self.0.record_trial(attempt, progress.trials).unwrap();
     }
 }
 
 /// Tunes with a cache, as the front ends do.
-fn kept(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::Tuned {
+fn tune_with_cache(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::TuningReport {
     let (task, stop) = (task(), Stop::default());
-    let (program, machine) = (task.program.clone(), task.target().unwrap());
-    let mut keeper = Keeper::new(Cache::open(path), &program, &machine, options);
-    let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    let tuned = tune(&task, options, &mut measurer, &mut Keeping(&mut keeper), &stop).unwrap();
-    keeper.keep_finalists(&tuned).unwrap();
+    let (program, machine) = (task.program.clone(), task.machine().unwrap());
+    let mut keeper = CacheRecorder::new(Cache::open(path), &program, &machine, options);
+    let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
+    let tuned = tune(&task, options, &mut measurer, &mut RecordingWatcher(&mut keeper), &stop).unwrap();
+    keeper.record_finalists(&tuned).unwrap();
     tuned
 }
 
@@ -221,15 +245,15 @@ fn kept(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::Tu
 fn no_time_of_a_refuted_schedule_stays_in_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
-    let (program, machine) = (task().program, task().target().unwrap());
+    let (program, machine) = (task().program, task().machine().unwrap());
     let best = || {
         let cache = Cache::open(&path).unwrap();
         cache.best_schedule(&program, machine.target()).unwrap().best.unwrap()
     };
     // A run without proofs leaves times of a schedule that the next run refutes.
-    let first = kept(&path, &options(Some(9), None));
+    let first = tune_with_cache(&path, &options(Some(9), None));
     assert!(!first.is_default && !best().is_default);
-    let next = kept(&path, &proving(9, Proving::Winners, refutes_all_but_default));
+    let next = tune_with_cache(&path, &options_with_prover(9, ProofScope::Winners, refutes_all_but_default));
     assert!(next.is_default && next.refuted.iter().any(|own| own.schedule == first.schedule));
     assert!(best().is_default, "{}", best().schedule);
     let cache = Cache::open(&path).unwrap();

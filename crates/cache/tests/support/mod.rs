@@ -6,7 +6,7 @@ use tilewright_cache::{Canonical, Outcome, TargetFingerprint, TuningRecord};
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::default_schedule;
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
 /// The same program with every name changed.
@@ -15,11 +15,11 @@ pub const SAME_PRODUCT: &str =
 
 /// A CPU description that does not depend on the machine of the test.
 pub fn cpu() -> Cpu {
-    Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }
+    Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20] }
 }
 
 pub fn target() -> TargetFingerprint {
-    TargetFingerprint::of(&cpu(), "Some Processor 9000")
+    TargetFingerprint::of_hardware(&cpu(), "Some Processor 9000")
 }
 
 /// A function of a source, by default the last one.

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright::target::Vectors;
+use tilewright::target::VectorInstructions;
 
 use super::{RoundingArgs, size, threads, vectors};
 
 /// `tilewright cache`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Every candidate that tuning tries is kept, with its times or why it failed. A program is found by what it computes, \
-    its sizes, the machine and the threads; names, comments and layout do not matter. docs/cache.md says more.\n\n\
+    after_help = "The cache holds every candidate that tuning has tried, with its times or the reason of its failure. A lookup compares the computation of the program, \
+    its sizes, the machine and the number of threads; names, comments and white space do not matter. docs/cache.md says more.\n\n\
     Examples:\n  tilewright cache list\n  \
     tilewright cache explain examples/paper/mv.tw --sizes M=1024,K=1024\n  \
     tilewright cache export records.pb\n  tilewright cache import records.pb --cache shared.sqlite"
@@ -30,8 +30,8 @@ pub enum CacheCommand {
     List(ListArgs),
     /// Show the records of a program, and its best schedule in the names of the program.
     Show(LookupArgs),
-    /// Say whether the cache has a program, or how the nearest records differ: sizes, threads,
-    /// machine, program.
+    /// Say whether the cache has records of a program; if not, how the nearest records differ in
+    /// sizes, threads, machine or program.
     Explain(LookupArgs),
     /// Write records to one portable file.
     Export(ExportArgs),
@@ -45,7 +45,7 @@ pub enum CacheCommand {
 
 /// The option that selects the cache.
 #[derive(Debug, clap::Args)]
-pub struct CacheFile {
+pub struct CacheOption {
     /// The cache file. The default is the cache in the user's data folder.
     #[arg(long, value_name = "FILE")]
     pub cache: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub struct CacheFile {
 pub struct ListArgs {
     /// The cache to list.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
     /// Print one JSON array.
     #[arg(long)]
     pub json: bool,
@@ -68,7 +68,7 @@ pub struct ListArgs {
 /// `tilewright cache show` and `explain`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sizes, target, threads and vectors are those of `tilewright bench`: what is found here is what it would use.\n\n\
+    after_help = "Sizes, target, threads and vectors have the same meaning as for `tilewright bench`, which uses the record that is found here.\n\n\
     Examples:\n  tilewright cache show examples/paper/mv.tw --sizes M=1024,K=1024\n  \
     tilewright cache explain examples/paper/mv.tw --sizes M=1024,K=1024 --threads 1"
 )]
@@ -88,13 +88,13 @@ pub struct LookupArgs {
     pub threads: Option<usize>,
     /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorInstructions>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
     /// The cache to search.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
     /// Print one JSON object, with every record.
     #[arg(long)]
     pub json: bool,
@@ -111,7 +111,7 @@ pub struct ExportArgs {
     pub out: PathBuf,
     /// The cache to export.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
 }
 
 /// `tilewright cache import`
@@ -127,7 +127,7 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
     /// The cache that receives the records.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
 }
 
 /// `tilewright cache merge`
@@ -141,7 +141,7 @@ pub struct MergeArgs {
     pub files: Vec<PathBuf>,
     /// The cache that receives the records.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
 }
 
 /// `tilewright cache clear`
@@ -179,5 +179,5 @@ pub struct ClearArgs {
     pub yes: bool,
     /// The cache to clear.
     #[command(flatten)]
-    pub file: CacheFile,
+    pub cache: CacheOption,
 }

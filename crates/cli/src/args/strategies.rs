@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright::target::Vectors;
-use tilewright::tuner::tune::STARTS;
+use tilewright::target::VectorInstructions;
+use tilewright::tuner::tune::DEFAULT_STARTS;
 
 use super::{duration, size, threads, vectors};
 
@@ -41,8 +41,8 @@ pub enum StrategiesCommand {
     Examples:\n  tilewright strategies compare examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --trials 100 --seeds 5\n  \
     tilewright strategies compare gemm.tw@M=512,N=512,K=512 gemm.tw@M=64,N=2048,K=64 --strategies bandit,opevo,trees --time 20s\n  \
     tilewright strategies compare gemm.tw@M=1024,N=1024,K=1024 --template tvm.template --starts 0 --share 0.001 --out figures\n  \
-    tilewright strategies compare gemm.tw@M=512,N=512,K=512 --trials 100 --record gemm.tape --out gemm\n  \
-    tilewright strategies compare --replay gemm.tape --strategies gbfs,random --trials 100")]
+    tilewright strategies compare gemm.tw@M=512,N=512,K=512 --trials 100 --record gemm.recording --out gemm\n  \
+    tilewright strategies compare --replay gemm.recording --strategies gbfs,random --trials 100")]
 pub struct CompareArgs {
     /// Programs with their sizes: FILE, FILE:NAME or FILE@M=64,N=32. With --replay, the default is
     /// every recorded program.
@@ -67,17 +67,17 @@ pub struct CompareArgs {
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
     /// Maximum share of the space that a search may propose, such as 0.001.
-    #[arg(long, value_name = "PART", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub share: Option<f64>,
     /// Maximum number of starting points that the cost model proposes. With 0, searches run
     /// without the model: it rejects no candidate, and the default schedule does not count as
     /// found.
-    #[arg(long, value_name = "N", default_value_t = STARTS)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STARTS)]
     pub starts: usize,
     /// The number of searches that run at the same time. More searches keep more cores busy with
     /// compiling, and each candidate costs less time than in a single search.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub abreast: usize,
+    pub parallel_searches: usize,
     /// Search the schedules of this template instead of those that the analysis finds.
     /// docs/strategies.md explains templates.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
@@ -88,9 +88,9 @@ pub struct CompareArgs {
     /// Let cost models learn from the measurements of the preceding programs of this list.
     #[arg(long)]
     pub transfer: bool,
-    /// Give the boosted trees only the knob values of points, not features of their loop nests.
+    /// Train boosted trees only on the knob values of points, not on features of their loop nests.
     #[arg(long, conflicts_with = "transfer")]
-    pub own_features: bool,
+    pub knob_features_only: bool,
     /// Where to run: cpu, or a device that `tilewright devices` lists.
     #[arg(long, default_value = "cpu", conflicts_with = "replay")]
     pub target: String,
@@ -99,7 +99,7 @@ pub struct CompareArgs {
     pub threads: Option<usize>,
     /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors(), conflicts_with = "replay")]
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorInstructions>,
     /// Write measurements to this file, and reuse those that it already has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
@@ -117,17 +117,15 @@ pub struct CompareArgs {
 
 /// Parses `5` as the seeds 1 to 5, and `6-10` as the seeds 6 to 10.
 fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
-    const MOST: u64 = 1000;
+    const MAX_SEEDS: u64 = 1000;
     let (first, last) = text.split_once('-').unwrap_or(("1", text));
     let range = first.parse().ok().zip(last.parse().ok()).map(|(first, last): (u64, u64)| first..=last);
     range
-        .filter(|range| *range.start() >= 1 && !range.is_empty() && range.end() - range.start() < MOST)
-        .ok_or_else(|| {
-            format!("write how many, from 1 to {MOST}, or the first and the last of them, such as 6-10")
-        })
+        .filter(|range| *range.start() >= 1 && !range.is_empty() && range.end() - range.start() < MAX_SEEDS)
+        .ok_or_else(|| format!("write a number of seeds from 1 to {MAX_SEEDS}, or a range such as 6-10"))
 }
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| "write a part of the space, more than 0 and at most 1, such as 0.001".to_owned())
+    share.ok_or_else(|| "write a share of the space, more than 0 and at most 1, such as 0.001".to_owned())
 }

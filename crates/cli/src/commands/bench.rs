@@ -13,19 +13,19 @@ use crate::commands::cache::skipped_json;
 use crate::compiler::{Compiled, Compiler};
 use crate::failure::Failure;
 use crate::interpret::check;
-use crate::loaded::{Clock, Loaded};
+use crate::loaded::{Loaded, TimingOptions};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
 use tilewright::report::time::seconds;
-use tilewright::tuner::work::{Work, work};
+use tilewright::tuner::work::{Work, count_work};
 
 /// The number of samples without `--samples`.
 const SAMPLES: usize = 30;
 /// The time after which sampling ends without `--samples`. A long `--time` raises it.
-const CAP: Duration = Duration::from_secs(3);
+const SAMPLING_LIMIT: Duration = Duration::from_secs(3);
 /// The time limit with `--samples`: in practice none.
-const NO_CAP: Duration = Duration::from_secs(30 * 24 * 3600);
+const NO_SAMPLING_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The measurements of a program.
 struct Report<'a> {
@@ -43,24 +43,24 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let compiler = Compiler::new(&args.compile, name)?;
     let mut problem = Problem::read(&args.program)?;
     let mut inputs = problem.kernel_inputs(args.check)?;
-    let (compiled, target) = compiler.compile(&args.file, &problem.program)?;
+    let (compiled, target) = compiler.compile(&args.cache, &problem.program)?;
     let mut loaded = Loaded::new(&compiled, &problem.source, &mut inputs, args.check)?;
     if args.check {
         let found = loaded.results(&problem.source)?;
         check(&problem.source, &problem.program, inputs, &found)?;
     }
-    let timing = timed(args, &problem, &mut loaded)?;
+    let timing = time_calls(args, &problem, &mut loaded)?;
     drop(loaded);
-    let work = work(&problem.program);
+    let work = count_work(&problem.program);
     let report = Report { problem: &problem, target: &target, compiled: &compiled, timing, work };
     print(&if args.json { report.json() } else { report.table() })
 }
 
-fn timed(args: &BenchArgs, problem: &Problem, loaded: &mut Loaded<'_>) -> Result<Timing, Failure> {
-    let clock = Clock {
+fn time_calls(args: &BenchArgs, problem: &Problem, loaded: &mut Loaded<'_>) -> Result<Timing, Failure> {
+    let clock = TimingOptions {
         time: args.time,
         samples: args.samples.unwrap_or(SAMPLES),
-        cap: if args.samples.is_some() { NO_CAP } else { CAP.max(4 * args.time) },
+        cap: if args.samples.is_some() { NO_SAMPLING_LIMIT } else { SAMPLING_LIMIT.max(4 * args.time) },
         cold: args.cold,
     };
     let spinner = spinner();
@@ -111,8 +111,8 @@ impl Report<'_> {
         match self.target.device() {
             Some(device) => format!("{}, {}", device.name(), hardware.model()),
             None => {
-                let (count, threads) = hardware.processors();
-                format!("{}, {count} {threads}, {} vectors", hardware.interface(), hardware.instructions())
+                let (count, threads) = hardware.parallel_units();
+                format!("{}, {count} {threads}, {} vectors", hardware.interface(), hardware.instruction_set())
             }
         }
     }
@@ -154,7 +154,7 @@ impl Report<'_> {
             "bytes": work.bytes as u64,
             "schedule_source": compiled.schedule.name(),
             "schedule": compiled.schedule.describe(),
-            "skipped": skipped_json(&compiled.schedule.chosen.skipped),
+            "skipped": skipped_json(&compiled.schedule.chosen.unusable),
             "compile_ms": milliseconds(compiled.compile_time()),
             "apply_ms": milliseconds(compiled.apply_time),
             "codegen_ms": milliseconds(compiled.codegen_time),
@@ -173,8 +173,8 @@ impl Report<'_> {
             }
             None => vec![
                 ("target", hardware.interface().into()),
-                ("threads", hardware.processors().0.into()),
-                ("vectors", hardware.instructions().into()),
+                ("threads", hardware.parallel_units().0.into()),
+                ("vectors", hardware.instruction_set().into()),
             ],
         };
         named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

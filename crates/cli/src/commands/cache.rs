@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tilewright::cache::{
-    Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, OutcomeKind, ProgramKey, Skipped,
-    Summary, TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
+    BestUsable, Cache, CacheError, Canonical, Difference, Filter, MergeCounts, NearKey, OutcomeKind,
+    ProgramKey, Summary, TOOL_VERSION, TargetFingerprint, TuningRecord, UnusableRecord, schedule_if_legal,
 };
 use tilewright::ir::Program;
 use tilewright::syntax::check;
 use tilewright::target::Machine;
 
 use crate::args::cache::{
-    CacheCommand, CacheFile, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
+    CacheCommand, CacheOption, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
 };
 use crate::args::{CompileArgs, RoundingArgs};
 use crate::failure::Failure;
@@ -23,13 +23,13 @@ use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::machine::machine;
 use crate::output::{print, printable};
 use crate::problem::concrete_program;
-use crate::schedule::passed_over;
+use crate::schedule::describe_skipped;
 use crate::source::Source;
 use crate::target::Target;
 use tilewright::report::time::{date, now, seconds};
 
 /// The number of records that `show` prints in its text form.
-const MOST_SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Executes a subcommand.
 pub fn run(command: &CacheCommand) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub fn run(command: &CacheCommand) -> Result<(), Failure> {
     }
 }
 
-impl CacheFile {
+impl CacheOption {
     /// Returns the path of the cache.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         self.cache.clone().map_or_else(|| Cache::default_path().map_err(failure), Ok)
@@ -52,7 +52,7 @@ impl CacheFile {
 
     /// Opens the cache without creating it, for reading or for removing records. Returns `None` if
     /// no cache was named and the user's default cache does not exist yet.
-    pub fn existing(&self) -> Result<Option<Cache>, Failure> {
+    pub fn open_existing(&self) -> Result<Option<Cache>, Failure> {
         match Cache::open_existing(&self.path()?) {
             Err(CacheError::Missing(_)) if self.cache.is_none() => Ok(None),
             outcome => outcome.map(Some).map_err(failure),
@@ -60,7 +60,7 @@ impl CacheFile {
     }
 
     /// Opens the cache, and creates it if it is missing.
-    pub fn made(&self) -> Result<Cache, Failure> {
+    pub fn open_or_create(&self) -> Result<Cache, Failure> {
         Cache::open(&self.path()?).map_err(failure)
     }
 }
@@ -80,7 +80,7 @@ pub fn failure(error: CacheError) -> Failure {
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
-    let cache = args.file.existing()?;
+    let cache = args.cache.open_existing()?;
     let found = match &cache {
         Some(cache) => cache.summaries(&Filter::default()).map_err(failure)?,
         None => Vec::new(),
@@ -90,7 +90,10 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         return print(&format!("{}\n", Value::from(rows)));
     }
     if found.is_empty() {
-        return print(&format!("no program was tuned yet: {} has no records\n", args.file.path()?.display()));
+        return print(&format!(
+            "no program was tuned yet: {} has no records\n",
+            args.cache.path()?.display()
+        ));
     }
     let header = ["PROGRAM", "TARGET", "THREADS", "TRIALS", "MEASURED", "BEST", "LAST (UTC)"];
     let rows = found.iter().map(|summary| {
@@ -134,18 +137,25 @@ impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
         let program = sized_program(&args.source, &args.sizes, args.rounding)?;
         let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-        let why = "nothing is compiled for --target interp, so the cache has nothing";
+        let why = "--target interp compiles nothing, so the cache has no records for it";
         let name = Target::find(&args.target)?.compiled(why)?;
         let machine = machine(name, &compile)?;
         let canonical = Canonical::new(&program);
         let key = canonical.key_on(&machine);
-        Ok(Lookup { program, canonical, key, machine, path: args.file.path()?, cache: args.file.existing()? })
+        Ok(Lookup {
+            program,
+            canonical,
+            key,
+            machine,
+            path: args.cache.path()?,
+            cache: args.cache.open_existing()?,
+        })
     }
 
     /// A short description of the program, the target and the threads of this lookup.
-    fn wanted(&self) -> String {
+    fn describe(&self) -> String {
         let (title, target) = (self.canonical.title(), &self.key.target);
-        let (count, processors) = self.machine.target().hardware().processors();
+        let (count, processors) = self.machine.target().hardware().parallel_units();
         format!("{title} on {target} with {count} {processors}")
     }
 
@@ -168,7 +178,7 @@ fn sized_program(spec: &str, sizes: &[(String, i64)], rounding: RoundingArgs) ->
 fn show(args: &LookupArgs) -> Result<(), Failure> {
     let lookup = Lookup::read(args)?;
     let mut records = match &lookup.cache {
-        Some(cache) => cache.records(&Filter::of(&lookup.key)).map_err(failure)?,
+        Some(cache) => cache.records(&Filter::for_key(&lookup.key)).map_err(failure)?,
         None => Vec::new(),
     };
     // Failures have no median and are listed last.
@@ -176,24 +186,24 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
     records.sort_by(|one, other| time(one).total_cmp(&time(other)));
     let Some(best) = records.first() else {
         return Err(Failure::Input(format!(
-            "{} has no records of {}; `tilewright cache explain` says what is near",
+            "{} has no records of {}; `tilewright cache explain` lists the nearest records",
             lookup.path.display(),
-            lookup.wanted()
+            lookup.describe()
         )));
     };
     if args.json {
         return print(&format!("{}\n", show_json(&lookup, &records)));
     }
-    let mut out = format!("{}\n  cache     {}\n", lookup.wanted(), lookup.path.display());
-    let _ = writeln!(out, "  trials    {}: {}", records.len(), outcomes(&records));
-    let shown_rows: Vec<[String; 5]> = records.iter().take(MOST_SHOWN).map(record_row).collect();
+    let mut out = format!("{}\n  cache     {}\n", lookup.describe(), lookup.path.display());
+    let _ = writeln!(out, "  trials    {}: {}", records.len(), outcomes_text(&records));
+    let shown_rows: Vec<[String; 5]> = records.iter().take(MAX_SHOWN).map(record_row).collect();
     let header = ["TIME", "STRATEGY", "TRIAL", "WHEN (UTC)", "VERSION"].map(str::to_owned);
     let _ = write!(out, "\n{}", table(&header, &shown_rows));
-    if records.len() > MOST_SHOWN {
-        let _ = writeln!(out, "… and {} more; --json prints all", records.len() - MOST_SHOWN);
+    if records.len() > MAX_SHOWN {
+        let _ = writeln!(out, "… and {} more; --json prints all", records.len() - MAX_SHOWN);
     }
     if !best.resources.is_empty() {
-        let _ = writeln!(out, "\nthe best takes of the device: {}", printable(&best.resources));
+        let _ = writeln!(out, "\nresources of the best kernel: {}", printable(&best.resources));
     }
     if best.median().is_some() {
         let _ = match lookup.schedule(best) {
@@ -205,7 +215,7 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
 }
 
 /// The number of records of each outcome, as text.
-fn outcomes(records: &[TuningRecord]) -> String {
+fn outcomes_text(records: &[TuningRecord]) -> String {
     let mut counts: BTreeMap<OutcomeKind, usize> = BTreeMap::new();
     records.iter().for_each(|record| *counts.entry(record.outcome.kind()).or_default() += 1);
     counts.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
@@ -226,32 +236,32 @@ fn record_row(record: &TuningRecord) -> [String; 5] {
 fn explain(args: &LookupArgs) -> Result<(), Failure> {
     let lookup = Lookup::read(args)?;
     let (choice, nearest) = match &lookup.cache {
-        Some(cache) => looked_up(&lookup, cache).map_err(failure)?,
-        None => (Choice { best: None, skipped: Vec::new() }, Vec::new()),
+        Some(cache) => look_up(&lookup, cache).map_err(failure)?,
+        None => (BestUsable { best: None, unusable: Vec::new() }, Vec::new()),
     };
     if args.json {
         return print(&format!("{}\n", explanation_json(&lookup, &choice, &nearest)));
     }
-    let skipped = choice.skipped.iter().map(|one| format!("  skipped   {}\n", passed_over(one)));
+    let skipped = choice.unusable.iter().map(|one| format!("  skipped   {}\n", describe_skipped(one)));
     let skipped: String = skipped.collect();
     print(&match &choice.best {
-        Some(record) => hit(&lookup, record) + &skipped,
-        None => miss(&lookup, &nearest) + &skipped,
+        Some(record) => describe_hit(&lookup, record) + &skipped,
+        None => describe_miss(&lookup, &nearest) + &skipped,
     })
 }
 
 /// Returns the record that `run` and `bench` would use, and the nearest records if there is none.
-fn looked_up(lookup: &Lookup, cache: &Cache) -> Result<(Choice<TuningRecord>, Vec<Near>), CacheError> {
+fn look_up(lookup: &Lookup, cache: &Cache) -> Result<(BestUsable<TuningRecord>, Vec<NearKey>), CacheError> {
     let Lookup { program, canonical, key, machine, .. } = lookup;
     let target = machine.target();
-    let choice =
-        cache.best_usable(key, &|record| usable(canonical, &record, program, target).map(|_| record))?;
+    let choice = cache
+        .best_usable(key, &|record| schedule_if_legal(canonical, &record, program, target).map(|_| record))?;
     let nearest = if choice.best.is_none() { cache.nearest(key)? } else { Vec::new() };
     Ok((choice, nearest))
 }
 
-fn hit(lookup: &Lookup, record: &TuningRecord) -> String {
-    let mut out = format!("hit: {}\n", lookup.wanted());
+fn describe_hit(lookup: &Lookup, record: &TuningRecord) -> String {
+    let mut out = format!("hit: {}\n", lookup.describe());
     let mut row = |name: &str, value: String| {
         let _ = writeln!(out, "  {name:<9} {}", printable(&value));
     };
@@ -260,13 +270,13 @@ fn hit(lookup: &Lookup, record: &TuningRecord) -> String {
     row("when", date(record.time));
     let version = &record.tool_version;
     if version != TOOL_VERSION {
-        row("version", format!("{version} measured it; this is {TOOL_VERSION}, which uses it all the same"));
+        row("version", format!("measured by {version}; this is {TOOL_VERSION}, which can use it"));
     }
     out
 }
 
-fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
-    let mut out = format!("miss: nothing was measured for {}\n", lookup.wanted());
+fn describe_miss(lookup: &Lookup, nearest: &[NearKey]) -> String {
+    let mut out = format!("miss: nothing was measured for {}\n", lookup.describe());
     if nearest.is_empty() {
         let _ = writeln!(out, "{} has no records", lookup.path.display());
         return out;
@@ -278,7 +288,7 @@ fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
         let trials = if *trials == 1 { "1 trial".to_owned() } else { format!("{trials} trials") };
         let _ = writeln!(out, "  {}: {trials}, {best}", printable(title));
         for difference in &near.differences {
-            let (name, text) = described(&lookup.canonical, difference);
+            let (name, text) = describe_difference(&lookup.canonical, difference);
             let _ = writeln!(out, "    {name:<8} {}", printable(&text));
         }
     }
@@ -286,93 +296,97 @@ fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
 }
 
 /// Returns the name of the field that differs, and a sentence with both values.
-fn described(canonical: &Canonical, difference: &Difference) -> (String, String) {
+fn describe_difference(canonical: &Canonical, difference: &Difference) -> (String, String) {
     let pair = |name: &str, wanted: &str, found: &str| {
-        (name.to_owned(), format!("{wanted} is wanted, {found} is there"))
+        (name.to_owned(), format!("{wanted} here, {found} in the record"))
     };
     match difference {
         Difference::Program { wanted, found } => {
             let from = start_of_difference(wanted, found);
-            pair("program", &quoted(wanted, from), &quoted(found, from))
+            pair("program", &quote(wanted, from), &quote(found, from))
         }
         Difference::Size { name, wanted, found } => {
-            pair(canonical.own_size(name), &wanted.to_string(), &found.to_string())
+            pair(canonical.program_size_name(name), &wanted.to_string(), &found.to_string())
         }
         Difference::Threads { wanted, found } => pair("threads", &wanted.to_string(), &found.to_string()),
         Difference::Target { field, wanted, found } => pair(field, wanted, found),
-        Difference::NothingMeasured => ("outcome".to_owned(), "none of them can be used".to_owned()),
+        Difference::NothingMeasured => ("outcome".to_owned(), "none of these records can be used".to_owned()),
     }
 }
 
 /// The number of characters quoted before the first difference of two lines, and in total.
-const BEFORE: usize = 24;
-const QUOTED: usize = 80;
+const CONTEXT_CHARS: usize = 24;
+const QUOTED_CHARS: usize = 80;
 
 /// Returns the character at which quoting starts, so that some text before the first difference is
 /// shown.
 fn start_of_difference(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    if same < QUOTED / 2 { 0 } else { same - BEFORE }
+    if same < QUOTED_CHARS / 2 { 0 } else { same - CONTEXT_CHARS }
 }
 
 /// Quotes at most `QUOTED` characters of a line from the given character on.
-fn quoted(line: &str, from: usize) -> String {
-    let part: String = line.chars().skip(from).take(QUOTED).collect();
+fn quote(line: &str, from: usize) -> String {
+    let part: String = line.chars().skip(from).take(QUOTED_CHARS).collect();
     let before = if from > 0 { "…" } else { "" };
-    let after = if line.chars().count() > from + QUOTED { "…" } else { "" };
+    let after = if line.chars().count() > from + QUOTED_CHARS { "…" } else { "" };
     format!("`{before}{part}{after}`")
 }
 
 fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let Some(cache) = args.file.existing()? else {
+    let Some(cache) = args.cache.open_existing()? else {
         return Err(Failure::Input(format!(
             "there is nothing to export: no cache at {}",
-            args.file.path()?.display()
+            args.cache.path()?.display()
         )));
     };
     let count = cache.export(&args.out, &Filter::default()).map_err(failure)?;
-    print(&format!("{} written to {}\n", records(count), args.out.display()))
+    print(&format!("{} written to {}\n", records_text(count), args.out.display()))
 }
 
 fn import(args: &ImportArgs) -> Result<(), Failure> {
-    let cache = args.file.made()?;
-    args.files.iter().try_for_each(|file| added(file, &cache, cache.import(file)))
+    let cache = args.cache.open_or_create()?;
+    args.files.iter().try_for_each(|file| print_added(file, &cache, cache.import(file)))
 }
 
 fn merge(args: &MergeArgs) -> Result<(), Failure> {
-    let cache = args.file.made()?;
-    args.files.iter().try_for_each(|file| added(file, &cache, cache.merge(file)))
+    let cache = args.cache.open_or_create()?;
+    args.files.iter().try_for_each(|file| print_added(file, &cache, cache.merge(file)))
 }
 
-fn added(from: &std::path::Path, cache: &Cache, outcome: Result<Merged, CacheError>) -> Result<(), Failure> {
-    let Merged { added, known } = outcome.map_err(failure)?;
+fn print_added(
+    from: &std::path::Path,
+    cache: &Cache,
+    outcome: Result<MergeCounts, CacheError>,
+) -> Result<(), Failure> {
+    let MergeCounts { added, known } = outcome.map_err(failure)?;
     print(&format!(
         "{}: {} added to {}, {known} already there\n",
         from.display(),
-        records(added),
+        records_text(added),
         cache.path().display()
     ))
 }
 
 fn clear(args: &ClearArgs) -> Result<(), Failure> {
-    let Some(cache) = args.file.existing()? else {
-        return print(&format!("nothing to remove: there is no cache at {}\n", args.file.path()?.display()));
+    let Some(cache) = args.cache.open_existing()? else {
+        return print(&format!("nothing to remove: there is no cache at {}\n", args.cache.path()?.display()));
     };
     if args.damaged {
         let removed = cache.clear_damaged().map_err(failure)?;
-        return print(&format!("{} removed from {}\n", records(removed), cache.path().display()));
+        return print(&format!("{} removed from {}\n", records_text(removed), cache.path().display()));
     }
     let filter = clear_filter(args)?;
     if filter == Filter::default() && !args.yes {
         let all = cache.count(&filter).map_err(failure)?;
         return Err(Failure::Usage(format!(
-            "this would remove all {} of {}: say --yes, or which ones",
-            records(all),
+            "this would remove all {} of {}: give --yes, or a condition",
+            records_text(all),
             cache.path().display()
         )));
     }
     let removed = cache.clear(&filter).map_err(failure)?;
-    print(&format!("{} removed from {}\n", records(removed), cache.path().display()))
+    print(&format!("{} removed from {}\n", records_text(removed), cache.path().display()))
 }
 
 fn clear_filter(args: &ClearArgs) -> Result<Filter, Failure> {
@@ -402,7 +416,7 @@ fn clear_filter(args: &ClearArgs) -> Result<Filter, Failure> {
     Ok(Filter { program: Some(Canonical::new(&program).text().to_owned()), ..filter })
 }
 
-fn records(count: usize) -> String {
+fn records_text(count: usize) -> String {
     if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
 }
 
@@ -463,16 +477,16 @@ fn show_json(lookup: &Lookup, records: &[TuningRecord]) -> Value {
     })
 }
 
-fn explanation_json(lookup: &Lookup, choice: &Choice<TuningRecord>, nearest: &[Near]) -> Value {
+fn explanation_json(lookup: &Lookup, choice: &BestUsable<TuningRecord>, nearest: &[NearKey]) -> Value {
     let difference = |one: &Difference| {
-        let (field, text) = described(&lookup.canonical, one);
+        let (field, text) = describe_difference(&lookup.canonical, one);
         json!({ "field": field, "difference": text })
     };
-    let near = |near: &Near| {
+    let near = |near: &NearKey| {
         let differences: Vec<Value> = near.differences.iter().map(difference).collect();
         json!({ "near": summary_json(&near.summary), "differences": differences })
     };
-    let skipped = skipped_json(&choice.skipped);
+    let skipped = skipped_json(&choice.unusable);
     match &choice.best {
         Some(record) => json!({ "hit": true, "record": record_json(lookup, record), "skipped": skipped }),
         None => {
@@ -483,9 +497,8 @@ fn explanation_json(lookup: &Lookup, choice: &Choice<TuningRecord>, nearest: &[N
 }
 
 /// Formats unusable records as JSON.
-pub fn skipped_json(skipped: &[Skipped]) -> Value {
-    let one =
-        |one: &Skipped| json!({ "median_us": one.seconds.map(|seconds| seconds * 1e6), "why": one.why });
+pub fn skipped_json(skipped: &[UnusableRecord]) -> Value {
+    let one = |one: &UnusableRecord| json!({ "median_us": one.seconds.map(|seconds| seconds * 1e6), "why": one.why });
     skipped.iter().map(one).collect()
 }
 
@@ -498,9 +511,9 @@ mod tests {
         let long = "t2[v0, v1] = ".to_owned() + &"t0[v0] + ".repeat(30);
         let (one, other) = (format!("{long}t1[v0]"), format!("{long}t3[v0]"));
         let from = start_of_difference(&one, &other);
-        assert_eq!(quoted(&one, from), "`…0] + t0[v0] + t0[v0] + t1[v0]`");
-        assert_eq!(quoted(&other, from), "`…0] + t0[v0] + t0[v0] + t3[v0]`");
+        assert_eq!(quote(&one, from), "`…0] + t0[v0] + t0[v0] + t1[v0]`");
+        assert_eq!(quote(&other, from), "`…0] + t0[v0] + t0[v0] + t3[v0]`");
         assert_eq!(start_of_difference("abc", "abd"), 0);
-        assert_eq!(quoted(&long, 0), format!("`{}…`", &long[..QUOTED]));
+        assert_eq!(quote(&long, 0), format!("`{}…`", &long[..QUOTED_CHARS]));
     }
 }

@@ -6,7 +6,7 @@ use tilewright::syntax::{Bindings, Diagnostic, check, diagnose};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::output::{complain, print};
+use crate::output::{print, print_error_line};
 use crate::source::Source;
 
 /// Checks every file, prints all diagnostics, and fails if any of them is an error.
@@ -57,9 +57,9 @@ fn diagnostics(source: &Source, name: Option<&str>, bindings: &Bindings) -> Resu
     if name.is_none() {
         return Ok(diagnose(&source.parsed, bindings));
     }
-    let mut found = source.misread();
+    let mut found = source.file_errors();
     if found.is_empty() {
-        let function = source.pick(name)?;
+        let function = source.find_function(name)?;
         found = check(&source.parsed.ast, &function.name.text, bindings).diagnostics;
     }
     found.sort_by_key(|diagnostic| diagnostic.primary.0);
@@ -73,7 +73,7 @@ fn check_file(source: &Source, name: Option<&str>, bindings: &Bindings) -> Resul
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
     if errors > 0 {
-        complain(&format!("{}: {}", source.path(), count(errors, warnings)));
+        print_error_line(&format!("{}: {}", source.path(), count(errors, warnings)));
         return Ok(false);
     }
     if source.parsed.ast.functions.is_empty() {

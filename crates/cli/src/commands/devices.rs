@@ -30,7 +30,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
 fn line(device: &DeviceInfo) -> String {
     let gpu = &device.gpu;
     format!(
-        "{:<10} {}: {} multiprocessors, {:.1} GiB of memory, {} KiB of shared memory a block\n",
+        "{:<10} {}: {} multiprocessors, {:.1} GiB of memory, {} KiB of shared memory per block\n",
         device.name,
         gpu.name,
         gpu.processors,

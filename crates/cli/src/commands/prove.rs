@@ -11,9 +11,9 @@ use crate::args::ProveArgs;
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::machine::machine_or_typical;
-use crate::output::{complain, print};
+use crate::output::{print, print_error_line};
 use crate::problem::concrete_program;
-use crate::schedule::{AskedSchedule, ScheduleSource};
+use crate::schedule::{ScheduleOption, ScheduleSource};
 use crate::source::Source;
 use crate::target::Target;
 use tilewright::report::time::seconds;
@@ -24,13 +24,13 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let name =
         target.compiled("--target interp runs a program as it is written, so there are no loops to prove")?;
     let machine = machine_or_typical(name, &args.compile)?;
-    let asked = AskedSchedule::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
     let program = concrete_program(&source, &function, &bindings, args.rounding, "")?;
     let schedule = asked.choose(&program, &machine, &args.cache)?;
-    schedule.skipped().for_each(|one| complain(&format!("skipped: {one}")));
+    schedule.skipped().for_each(|one| print_error_line(&format!("skipped: {one}")));
     let nest = schedule.lower(&program, machine.target())?;
     let begun = Instant::now();
     let verdict = prove(&program, &nest);
@@ -58,7 +58,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     /// The name of the verdict.
-    fn word(&self) -> &'static str {
+    fn verdict_name(&self) -> &'static str {
         match self.verdict {
             Verdict::Proved => "proved",
             Verdict::Refuted(_) => "refuted",
@@ -84,7 +84,7 @@ impl Report<'_> {
     fn text(&self) -> String {
         let time = seconds(self.seconds);
         let (name, schedule) = (&self.program.name, self.schedule.describe());
-        let mut out = format!("{name}: {} in {time} (schedule: {schedule})\n", self.word());
+        let mut out = format!("{name}: {} in {time} (schedule: {schedule})\n", self.verdict_name());
         out.extend(self.reason().map(|reason| format!("  {}\n", reason.replace('\n', "\n  "))));
         match &self.verdict {
             Verdict::Proved => {}
@@ -127,7 +127,7 @@ impl Report<'_> {
             "sizes": sizes,
             "target": self.target.to_string(),
             "schedule_source": self.schedule.name(),
-            "verdict": self.word(),
+            "verdict": self.verdict_name(),
             "reason": self.reason(),
             "seconds": self.seconds,
         });
@@ -140,7 +140,7 @@ impl Report<'_> {
         match &self.verdict {
             Verdict::Proved | Verdict::Undecided(_) => Ok(()),
             Verdict::Refuted(_) => Err(Failure::Bug(format!(
-                "the loops of `{}` do not compute what it says, and the schedule was not refused",
+                "the loops of `{}` do not compute what the program says, and the schedule was not refused",
                 self.program.name
             ))),
         }
@@ -152,17 +152,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
     use tilewright::driver::TargetName;
-    use tilewright::target::{Cpu, Vectors};
+    use tilewright::target::{Cpu, VectorInstructions};
 
     use super::*;
 
     /// Returns the text, the JSON and the outcome for a verdict on a program with the default
     /// schedule.
-    fn told(verdict: Verdict) -> (String, serde_json::Value, Result<(), Failure>) {
+    fn rendered(verdict: Verdict) -> (String, serde_json::Value, Result<(), Failure>) {
         let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";
         let sizes = [("M", 8), ("K", 5)].into_iter().collect();
         let program = tilewright::syntax::check(&tilewright::syntax::parse(source).ast, "mv", &sizes).program;
-        let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] };
+        let cpu = Cpu { cores: 1, vectors: VectorInstructions::Baseline, caches: vec![32 << 10] };
         let program = program.unwrap();
         let schedule = ScheduleSource::default(&program, (&cpu).into());
         let report = Report {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn loops_that_are_refuted_are_a_bug() {
-        let (text, json, outcome) = told(Verdict::Refuted("y(3) is written twice".to_owned()));
+        let (text, json, outcome) = rendered(Verdict::Refuted("y(3) is written twice".to_owned()));
         assert_eq!(
             text,
             "mv: refuted in 12.50 ms (schedule: default)\n  y(3) is written twice\n  \
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn loops_of_which_nothing_can_be_said_are_no_failure() {
-        let (text, json, outcome) = told(Verdict::Undecided("data decides".to_owned()));
+        let (text, json, outcome) = rendered(Verdict::Undecided("data decides".to_owned()));
         assert!(
             text.starts_with("mv: undecided in 12.50 ms (schedule: default)\n  data decides\n"),
             "{text}"

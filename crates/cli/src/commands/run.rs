@@ -14,25 +14,25 @@ use crate::failure::Failure;
 use crate::interpret::{Results, check, interpret};
 use crate::loaded::Loaded;
 use crate::npy;
-use crate::output::{complain, print};
+use crate::output::{print, print_error_line};
 use crate::problem::Problem;
 use crate::target::Target;
 
 /// Runs a program and prints or writes its results.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (results, schedule) = match Target::find(&args.target)? {
-        Target::Interp => (interpreted(args)?, Vec::new()),
-        Target::Compiled(name) => compiled(args, name)?,
+        Target::Interp => (run_interpreter(args)?, Vec::new()),
+        Target::Compiled(name) => run_compiled(args, name)?,
     };
     if let Some(folder) = &args.out {
         write_results(folder, &results)?;
     }
     print(&summary(&results, args.out.as_deref()))?;
-    schedule.iter().for_each(|line| complain(line));
+    schedule.iter().for_each(|line| print_error_line(line));
     Ok(())
 }
 
-fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
+fn run_interpreter(args: &RunArgs) -> Result<Results, Failure> {
     let without = |option: &str| {
         Err(Failure::Usage(format!("{option} is for compiled code, and --target interp has none")))
     };
@@ -43,24 +43,24 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
         _ if args.check => return without("--check"),
         _ => {}
     }
-    interpreted_problem(Problem::read_to_run(&args.program)?)
+    interpret_problem(Problem::read_to_run(&args.program)?)
 }
 
-fn interpreted_problem(mut problem: Problem) -> Result<Results, Failure> {
+fn interpret_problem(mut problem: Problem) -> Result<Results, Failure> {
     let inputs = problem.interpreter_inputs()?;
     interpret(&problem.source, &problem.program, inputs)
 }
 
 /// The results of the compiled program, and lines that say which schedule it was compiled with.
-fn compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String>), Failure> {
+fn run_compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String>), Failure> {
     let compiler = Compiler::new(&args.compile, name)?;
     let mut problem = Problem::read_to_run(&args.program)?;
     if problem.is_empty() {
         let how = "schedule: none; a size is 0, so the interpreter has computed the results";
-        return Ok((interpreted_problem(problem)?, vec![how.to_owned()]));
+        return Ok((interpret_problem(problem)?, vec![how.to_owned()]));
     }
     let mut inputs = problem.kernel_inputs(args.check)?;
-    let (compiled, _) = compiler.compile(&args.file, &problem.program)?;
+    let (compiled, _) = compiler.compile(&args.cache, &problem.program)?;
     let mut loaded = Loaded::new(&compiled, &problem.source, &mut inputs, args.check)?;
     let results = loaded.results(&problem.source)?;
     if args.check {

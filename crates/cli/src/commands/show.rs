@@ -6,7 +6,7 @@ mod space;
 use clap::ValueEnum;
 use tilewright::driver::{Stage as CompiledStage, TargetName};
 use tilewright::ir::print as text;
-use tilewright::syntax::{Bindings, check, ranges};
+use tilewright::syntax::{Bindings, check, ranges_text};
 use tilewright::target::GpuApi;
 
 use crate::args::{ShowArgs, Stage};
@@ -15,17 +15,17 @@ use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::machine::machine_or_typical;
 use crate::output::print;
 use crate::problem::concrete_program;
-use crate::schedule::AskedSchedule;
+use crate::schedule::ScheduleOption;
 use crate::source::Source;
 use crate::target::Target;
 
 /// Prints one stage of a program.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
-        Stage::Program | Stage::Ranges => of_text,
-        Stage::Dependences => of_instances,
-        Stage::Hls | Stage::C => return Err(not_yet(args.stage)),
-        _ => of_compiler,
+        Stage::Program | Stage::Ranges => show_checked,
+        Stage::Dependences => show_dependences,
+        Stage::Hls | Stage::C => return Err(missing_stage(args.stage)),
+        _ => show_compiled,
     };
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
@@ -33,7 +33,7 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     print(&show(args, &source, &function, &bindings)?)
 }
 
-fn not_yet(stage: Stage) -> Failure {
+fn missing_stage(stage: Stage) -> Failure {
     let name = |stage: &Stage| Some(stage.to_possible_value()?.get_name().to_owned());
     let shown = Stage::value_variants()
         .iter()
@@ -47,19 +47,24 @@ fn not_yet(stage: Stage) -> Failure {
 }
 
 /// Shows a stage before compilation. Sizes may be open.
-fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
+fn show_checked(
+    args: &ShowArgs,
+    source: &Source,
+    function: &str,
+    bindings: &Bindings,
+) -> Result<String, Failure> {
     let checked = check(&source.parsed.ast, function, bindings);
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };
     Ok(match args.stage {
-        Stage::Ranges => ranges(&source.file.text, &checked, program),
+        Stage::Ranges => ranges_text(&source.file.text, &checked, program),
         _ => text::program(program),
     })
 }
 
 /// Shows the dependences between the statement instances of a program at given sizes. They do not
 /// depend on the target.
-fn of_instances(
+fn show_dependences(
     args: &ShowArgs,
     source: &Source,
     function: &str,
@@ -72,7 +77,7 @@ fn of_instances(
 }
 
 /// Shows a stage of the compiler for a program at given sizes, for the CPU or for a device.
-fn of_compiler(
+fn show_compiled(
     args: &ShowArgs,
     source: &Source,
     function: &str,
@@ -80,7 +85,7 @@ fn of_compiler(
 ) -> Result<String, Failure> {
     let machine = machine_or_typical(target_of(args)?, &args.compile)?;
     let target = machine.target();
-    let asked = AskedSchedule::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
     let program = concrete_program(source, function, bindings, args.rounding, "")?;
     let schedule = asked.without_cache(&program, target);
     match args.stage {

@@ -1,7 +1,7 @@
 //! `tilewright tune`: searches for a fast schedule, prints the outcome, and writes cache and files.
 
 mod files;
-mod prepared;
+mod preparation;
 mod progress;
 mod recording;
 mod summary;
@@ -15,21 +15,21 @@ use tilewright::driver::TargetName;
 use tilewright::target::Machine;
 use tilewright::tuner::note::Note;
 use tilewright::tuner::roofline::Roofline;
-use tilewright::tuner::search::{Found, Search, Workers};
-use tilewright::tuner::task::Place;
+use tilewright::tuner::search::{Search, SearchOutcome, Workers};
+use tilewright::tuner::task::ExecutionTarget;
 use tilewright::tuner::tune::{Attempt, Progress, Stop, TuneError, Watcher};
 
 use crate::args::{CompileArgs, TuneArgs};
 use crate::failure::Failure;
 use crate::machine::{machine, refuse_cpu_options};
-use crate::output::{complain, print, printable};
+use crate::output::{print, print_error_line, printable};
 use crate::problem::Problem;
 use crate::target::Target;
 use crate::worker::{failure as lost, launch, stop_on_signals};
 use files::Files;
-use prepared::{connect, higher_peaks, prepared, program_args};
+use preparation::{connect, measure_peaks_again, prepare, program_args};
 use progress::Display;
-use recording::{recorded_place, recording};
+use recording::{read_recording, recorded_place};
 use summary::Summary;
 
 /// Searches for a fast schedule.
@@ -38,33 +38,33 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let mut places = places(args)?;
     let place = places.remove(0);
     let mut problem = Problem::read(&program_args(args))?;
-    let mut search = prepared(args, &place, &mut problem, started)?;
+    let mut search = prepare(args, &place, &mut problem, started)?;
     let files = Files::new(args)?;
     if args.replay.is_none() {
         connect(args, &mut search)?;
     }
     let mut display = Display::new(args, search.options());
-    let found = ran(args, search, places, &mut Watching { display: &mut display });
+    let found = run_search(args, search, places, &mut DisplayWatcher { display: &mut display });
     display.end();
-    tell(args, files, found?)
+    report(args, files, found?)
 }
 
 /// Runs the search on worker processes, or replays a recording. A replay takes only a moment and
 /// ends where its run ended, so it leaves Ctrl-C alone.
-fn ran(
+fn run_search(
     args: &TuneArgs,
     search: Search,
-    others: Vec<Place>,
+    others: Vec<ExecutionTarget>,
     watcher: &mut dyn Watcher,
-) -> Result<Found, Failure> {
+) -> Result<SearchOutcome, Failure> {
     let is_device = matches!(search.machine(), Machine::Gpu(_));
     let found = match &args.replay {
         Some(path) => {
-            let recording = recording(path, search.setting())?;
+            let recording = read_recording(path, search.setting())?;
             search.replay(recording, watcher, &Stop::default())
         }
         None => {
-            let workers = Workers { launch: launch()?, others };
+            let workers = Workers { command: launch()?, others };
             let stop: Arc<Stop> = stop_on_signals();
             search.run(workers, watcher, &stop)
         }
@@ -90,20 +90,21 @@ fn failure(is_device: bool, error: TuneError) -> Failure {
 
 /// Returns where kernels run. There is at least one place, and further places must be devices of
 /// the same model.
-fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
+fn places(args: &TuneArgs) -> Result<Vec<ExecutionTarget>, Failure> {
     let names: Vec<&str> = args.target.split(',').collect();
     let places = names.iter().map(|name| place(args, name)).collect::<Result<Vec<_>, _>>()?;
     for (at, place) in places.iter().enumerate().skip(1) {
-        let name = place.name();
-        if places[..at].iter().any(|other| other.name() == name) {
+        let name = place.target_name();
+        if places[..at].iter().any(|other| other.target_name() == name) {
             return Err(Failure::Usage(format!("--target has {name} twice")));
         }
         match (&places[0], place) {
-            (Place::Device { gpu: first, .. }, Place::Device { gpu, .. }) if first.name == gpu.name => {}
+            (ExecutionTarget::Device { gpu: first, .. }, ExecutionTarget::Device { gpu, .. })
+                if first.name == gpu.name => {}
             (first, _) => {
-                let first = first.name();
+                let first = first.target_name();
                 return Err(Failure::Usage(format!(
-                    "{first} and {name} are not two devices of a kind, which alone can share a search"
+                    "{first} and {name} cannot share a search, because they are not devices of one model"
                 )));
             }
         }
@@ -111,7 +112,7 @@ fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
     Ok(places)
 }
 
-fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
+fn place(args: &TuneArgs, name: &str) -> Result<ExecutionTarget, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
     // A replay needs no device, because the recording describes it.
@@ -119,40 +120,40 @@ fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     if let (TargetName::Gpu(..), Some(place)) = (target, recorded) {
         return refuse_cpu_options(&compile).map(|()| place);
     }
-    Ok(Place::of(target, &machine(target, &compile)?))
+    Ok(ExecutionTarget::for_target(target, &machine(target, &compile)?))
 }
 
 /// Prints the outcome, and writes the files that the options name.
-fn tell(args: &TuneArgs, files: Files, mut found: Found) -> Result<(), Failure> {
-    let Found { program, machine, setting, tuned, is_replay, .. } = &mut found;
+fn report(args: &TuneArgs, files: Files, mut found: SearchOutcome) -> Result<(), Failure> {
+    let SearchOutcome { program, machine, setting, report: tuned, is_replay, .. } = &mut found;
     let mut roofline = Roofline::new(program, machine.target(), setting.peaks);
     if let Machine::Cpu(cpu) = machine
         && roofline.is_exceeded(tuned.seconds)
         && !*is_replay
     {
-        roofline.peaks = higher_peaks(cpu).or(roofline.peaks);
+        roofline.peaks = measure_peaks_again(cpu).or(roofline.peaks);
         setting.peaks = roofline.peaks;
     }
-    let summary = Summary { found: &found, tuned: &found.tuned, roofline: &roofline };
+    let summary = Summary { found: &found, tuned: &found.report, roofline: &roofline };
     print(&if args.json { summary.json() } else { summary.text() })?;
     files.write(&found, &roofline)
 }
 
 /// Shows the events of a search.
-struct Watching<'a> {
+struct DisplayWatcher<'a> {
     display: &'a mut Display,
 }
 
-impl Watcher for Watching<'_> {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
+impl Watcher for DisplayWatcher<'_> {
+    fn candidate_tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         self.display.tried(attempt.trial, progress);
     }
 
-    fn noted(&mut self, note: &Note) {
-        complain(&printable(&note.to_string()));
+    fn note_received(&mut self, note: &Note) {
+        print_error_line(&printable(&note.to_string()));
     }
 
     fn cache_failed(&mut self, error: &CacheError) {
-        complain(&format!("warning: {error}; the search goes on, and keeps nothing more"));
+        print_error_line(&format!("warning: {error}; the search continues, but stores no more records"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tilewright::target::Cpu;
-use tilewright::tuner::peak::Kept;
+use tilewright::tuner::peak::PeakFile;
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  C(i,j) +=! A(i,k) * B(k,j)\n}\n";
 pub const DOUBLE: &str = "def double_all(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";
@@ -26,7 +26,7 @@ pub const SGEMM: &str = "def sgemm(float a, float b, float(N,M) A, float(M,K) B)
 pub struct Folder(pub TempDir);
 
 /// The outcome of a command.
-pub struct Ended {
+pub struct CommandOutput {
     pub status: i32,
     pub out: String,
     pub err: String,
@@ -55,7 +55,7 @@ impl Folder {
     pub fn with_peaks() -> Folder {
         let folder = Folder::new();
         let cpu = Cpu { cores: 1, ..Cpu::host() };
-        Kept::at(&folder.path("data/tilewright/peaks.json")).peaks(&cpu, 1 << 20).unwrap();
+        PeakFile::at_path(&folder.path("data/tilewright/peaks.json")).peaks(&cpu, 1 << 20).unwrap();
         folder
     }
 
@@ -87,16 +87,16 @@ impl Folder {
     /// Runs a command line whose words are separated by spaces. The command must end within 120
     /// seconds.
     #[track_caller]
-    pub fn tilewright(&self, line: &str) -> Ended {
+    pub fn tilewright(&self, line: &str) -> CommandOutput {
         let begun = Instant::now();
-        let ended = Ended::of(line, self.command(line).output().unwrap());
+        let ended = CommandOutput::new(line, self.command(line).output().unwrap());
         assert!(begun.elapsed() < Duration::from_secs(120), "{line} took {:?}", begun.elapsed());
         ended
     }
 
     /// Runs a command that must succeed, and returns its output.
     #[track_caller]
-    pub fn fine(&self, line: &str) -> String {
+    pub fn succeeds(&self, line: &str) -> String {
         let ended = self.tilewright(line);
         assert_eq!(ended.status, 0, "{line}\n{}", ended.err);
         ended.out
@@ -116,7 +116,7 @@ impl Folder {
 
     /// Checks that a result file holds these bytes.
     #[track_caller]
-    pub fn holds(&self, name: &str, descr: &str, shape: &[usize], data: &[u8]) {
+    pub fn assert_npy(&self, name: &str, descr: &str, shape: &[usize], data: &[u8]) {
         let bytes = fs::read(self.path(name)).unwrap();
         assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00", "{name}");
         let start = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
@@ -128,14 +128,14 @@ impl Folder {
     }
 }
 
-impl Ended {
+impl CommandOutput {
     #[track_caller]
-    pub fn of(line: &str, output: Output) -> Ended {
+    pub fn new(line: &str, output: Output) -> CommandOutput {
         let status = output.status.code();
         let err = String::from_utf8(output.stderr).unwrap();
         let known = status.is_some_and(|status| (0..=3).contains(&status));
         assert!(known, "{line} ended with {:?}\n{err}", output.status);
-        Ended { status: status.unwrap(), out: String::from_utf8(output.stdout).unwrap(), err }
+        CommandOutput { status: status.unwrap(), out: String::from_utf8(output.stdout).unwrap(), err }
     }
 }
 

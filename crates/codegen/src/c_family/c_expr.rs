@@ -1,7 +1,7 @@
 //! C expressions as text together with their precedence.
 //!
 //! Every function here puts parentheses around each operand that binds more loosely than its
-//! operator requires, so the text is correct wherever these functions put it. [`CExpr::whole`]
+//! operator requires, so the text is correct wherever these functions put it. [`CExpr::text`]
 //! returns the text itself, for places between delimiters only: a line of its own, `if (…)`, the
 //! right-hand side of `=`. No other module writes an expression next to an operator.
 
@@ -11,18 +11,18 @@ use tilewright_ir::BinaryOp;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CExpr {
     text: String,
-    binding: Binding,
+    precedence: Precedence,
 }
 
 /// The precedence of an expression, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Binding {
+enum Precedence {
     /// `a ? b : c`
-    Choice,
+    Conditional,
     Or,
     And,
     Equality,
-    Order,
+    Comparison,
     Sum,
     Product,
     /// `-a`, `(int)a`
@@ -31,33 +31,33 @@ enum Binding {
     Primary,
 }
 
-impl Binding {
+impl Precedence {
     /// The precedence of a binary operator. Minima and maxima are calls, not operators.
-    fn of(op: BinaryOp) -> Binding {
+    fn for_operator(op: BinaryOp) -> Precedence {
         match op {
-            BinaryOp::Add | BinaryOp::Sub => Binding::Sum,
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Binding::Product,
-            BinaryOp::Equal | BinaryOp::NotEqual => Binding::Equality,
+            BinaryOp::Add | BinaryOp::Sub => Precedence::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Precedence::Product,
+            BinaryOp::Equal | BinaryOp::NotEqual => Precedence::Equality,
             BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::Greater | BinaryOp::GreaterEqual => {
-                Binding::Order
+                Precedence::Comparison
             }
-            BinaryOp::And => Binding::And,
-            BinaryOp::Or => Binding::Or,
+            BinaryOp::And => Precedence::And,
+            BinaryOp::Or => Precedence::Or,
             BinaryOp::Min | BinaryOp::Max => unreachable!("minima and maxima are calls"),
         }
     }
 
     /// The next tighter precedence.
-    fn tighter(self) -> Binding {
+    fn tighter(self) -> Precedence {
         match self {
-            Binding::Choice => Binding::Or,
-            Binding::Or => Binding::And,
-            Binding::And => Binding::Equality,
-            Binding::Equality => Binding::Order,
-            Binding::Order => Binding::Sum,
-            Binding::Sum => Binding::Product,
-            Binding::Product => Binding::Prefix,
-            Binding::Prefix | Binding::Primary => Binding::Primary,
+            Precedence::Conditional => Precedence::Or,
+            Precedence::Or => Precedence::And,
+            Precedence::And => Precedence::Equality,
+            Precedence::Equality => Precedence::Comparison,
+            Precedence::Comparison => Precedence::Sum,
+            Precedence::Sum => Precedence::Product,
+            Precedence::Product => Precedence::Prefix,
+            Precedence::Prefix | Precedence::Primary => Precedence::Primary,
         }
     }
 }
@@ -65,24 +65,24 @@ impl Binding {
 impl CExpr {
     /// An identifier, or a literal without a sign.
     pub(super) fn atom(text: impl Into<String>) -> CExpr {
-        CExpr { text: text.into(), binding: Binding::Primary }
+        CExpr { text: text.into(), precedence: Precedence::Primary }
     }
 
     /// A literal, which may begin with a sign.
     pub(super) fn literal(text: String) -> CExpr {
-        let binding = if text.starts_with('-') { Binding::Prefix } else { Binding::Primary };
-        CExpr { text, binding }
+        let precedence = if text.starts_with('-') { Precedence::Prefix } else { Precedence::Primary };
+        CExpr { text, precedence }
     }
 
     /// `function(a, b)`
     pub(super) fn call(function: &str, arguments: &[CExpr]) -> CExpr {
-        let arguments: Vec<&str> = arguments.iter().map(CExpr::whole).collect();
+        let arguments: Vec<&str> = arguments.iter().map(CExpr::text).collect();
         CExpr::atom(format!("{function}({})", arguments.join(", ")))
     }
 
     /// `buffer[at]`
     pub(super) fn element(buffer: &str, at: &CExpr) -> CExpr {
-        CExpr::atom(format!("{buffer}[{}]", at.whole()))
+        CExpr::atom(format!("{buffer}[{}]", at.text()))
     }
 
     /// `(type)operand`
@@ -110,28 +110,29 @@ impl CExpr {
     }
 
     /// `*operand`
-    pub(super) fn at_address(self) -> CExpr {
+    pub(super) fn dereference(self) -> CExpr {
         self.prefixed("*")
     }
 
     fn prefixed(self, prefix: &str) -> CExpr {
-        let text = format!("{prefix}{}", self.bound(Binding::Prefix));
-        CExpr { text, binding: Binding::Prefix }
+        let text = format!("{prefix}{}", self.parenthesised(Precedence::Prefix));
+        CExpr { text, precedence: Precedence::Prefix }
     }
 
     /// `left op right`
     pub(super) fn binary(op: BinaryOp, left: &CExpr, right: &CExpr) -> CExpr {
-        let binding = Binding::of(op);
+        let precedence = Precedence::for_operator(op);
         // Comparisons do not chain; all other operators associate to the left.
-        let left_binding = if op.is_comparison() { binding.tighter() } else { binding };
-        let (left, right) = (left.bound(left_binding), right.bound(binding.tighter()));
-        CExpr { text: format!("{left} {} {right}", op.symbol()), binding }
+        let left_precedence = if op.is_comparison() { precedence.tighter() } else { precedence };
+        let (left, right) = (left.parenthesised(left_precedence), right.parenthesised(precedence.tighter()));
+        CExpr { text: format!("{left} {} {right}", op.symbol()), precedence }
     }
 
     /// `condition ? then : otherwise`
-    pub(super) fn choice(condition: &CExpr, then: &CExpr, otherwise: &CExpr) -> CExpr {
-        let [condition, then, otherwise] = [condition, then, otherwise].map(|own| own.bound(Binding::Or));
-        CExpr { text: format!("{condition} ? {then} : {otherwise}"), binding: Binding::Choice }
+    pub(super) fn conditional(condition: &CExpr, then: &CExpr, otherwise: &CExpr) -> CExpr {
+        let [condition, then, otherwise] =
+            [condition, then, otherwise].map(|own| own.parenthesised(Precedence::Or));
+        CExpr { text: format!("{condition} ? {then} : {otherwise}"), precedence: Precedence::Conditional }
     }
 
     /// `a && b && c`; `true` for no conditions.
@@ -154,13 +155,13 @@ impl CExpr {
     }
 
     /// The text without parentheses, for a place between delimiters.
-    pub(super) fn whole(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         &self.text
     }
 
     /// The text for a place that requires at least the precedence `least`.
-    fn bound(&self, least: Binding) -> String {
-        if self.binding >= least { self.text.clone() } else { format!("({})", self.text) }
+    fn parenthesised(&self, least: Precedence) -> String {
+        if self.precedence >= least { self.text.clone() } else { format!("({})", self.text) }
     }
 }
 
@@ -172,61 +173,61 @@ mod tests {
         CExpr::atom(text)
     }
 
-    fn two(op: BinaryOp, left: &CExpr, right: &CExpr) -> CExpr {
+    fn binary(op: BinaryOp, left: &CExpr, right: &CExpr) -> CExpr {
         CExpr::binary(op, left, right)
     }
 
     #[test]
     fn operands_that_bind_more_loosely_get_parentheses() {
         let (a, b, c) = (name("a"), name("b"), name("c"));
-        let sum = two(BinaryOp::Add, &a, &b);
-        assert_eq!(two(BinaryOp::Mul, &sum, &c).whole(), "(a + b) * c");
-        assert_eq!(two(BinaryOp::Mul, &c, &sum).whole(), "c * (a + b)");
-        assert_eq!(two(BinaryOp::Add, &two(BinaryOp::Mul, &a, &b), &c).whole(), "a * b + c");
-        assert_eq!(sum.clone().cast("int").whole(), "(int)(a + b)");
-        assert_eq!(two(BinaryOp::Mul, &a.clone().cast("int"), &b).whole(), "(int)a * b");
-        assert_eq!(sum.clone().negated().whole(), "-(a + b)");
-        let less = two(BinaryOp::Less, &sum, &c);
-        assert_eq!(less.clone().complement().whole(), "!(a + b < c)");
-        assert_eq!(two(BinaryOp::Equal, &less, &name("true")).whole(), "a + b < c == true");
-        assert_eq!(CExpr::element("A", &sum).whole(), "A[a + b]");
-        assert_eq!(CExpr::call("f", &[sum, less]).cast("int").whole(), "(int)f(a + b, a + b < c)");
-        assert_eq!(CExpr::element("A", &a).address().cast("float4*").at_address().whole(), "*(float4*)&A[a]");
+        let sum = binary(BinaryOp::Add, &a, &b);
+        assert_eq!(binary(BinaryOp::Mul, &sum, &c).text(), "(a + b) * c");
+        assert_eq!(binary(BinaryOp::Mul, &c, &sum).text(), "c * (a + b)");
+        assert_eq!(binary(BinaryOp::Add, &binary(BinaryOp::Mul, &a, &b), &c).text(), "a * b + c");
+        assert_eq!(sum.clone().cast("int").text(), "(int)(a + b)");
+        assert_eq!(binary(BinaryOp::Mul, &a.clone().cast("int"), &b).text(), "(int)a * b");
+        assert_eq!(sum.clone().negated().text(), "-(a + b)");
+        let less = binary(BinaryOp::Less, &sum, &c);
+        assert_eq!(less.clone().complement().text(), "!(a + b < c)");
+        assert_eq!(binary(BinaryOp::Equal, &less, &name("true")).text(), "a + b < c == true");
+        assert_eq!(CExpr::element("A", &sum).text(), "A[a + b]");
+        assert_eq!(CExpr::call("f", &[sum, less]).cast("int").text(), "(int)f(a + b, a + b < c)");
+        assert_eq!(CExpr::element("A", &a).address().cast("float4*").dereference().text(), "*(float4*)&A[a]");
     }
 
     #[test]
     fn operators_of_one_kind_are_done_from_the_left() {
         let (a, b, c) = (name("a"), name("b"), name("c"));
-        let difference = two(BinaryOp::Sub, &a, &b);
-        assert_eq!(two(BinaryOp::Sub, &difference, &c).whole(), "a - b - c");
-        assert_eq!(two(BinaryOp::Sub, &c, &difference).whole(), "c - (a - b)");
-        assert_eq!(two(BinaryOp::Mod, &c, &two(BinaryOp::Mul, &a, &b)).whole(), "c % (a * b)");
-        let less = two(BinaryOp::Less, &a, &b);
-        assert_eq!(two(BinaryOp::Less, &less, &c).whole(), "(a < b) < c");
-        assert_eq!(two(BinaryOp::Equal, &two(BinaryOp::Equal, &a, &b), &c).whole(), "(a == b) == c");
+        let difference = binary(BinaryOp::Sub, &a, &b);
+        assert_eq!(binary(BinaryOp::Sub, &difference, &c).text(), "a - b - c");
+        assert_eq!(binary(BinaryOp::Sub, &c, &difference).text(), "c - (a - b)");
+        assert_eq!(binary(BinaryOp::Mod, &c, &binary(BinaryOp::Mul, &a, &b)).text(), "c % (a * b)");
+        let less = binary(BinaryOp::Less, &a, &b);
+        assert_eq!(binary(BinaryOp::Less, &less, &c).text(), "(a < b) < c");
+        assert_eq!(binary(BinaryOp::Equal, &binary(BinaryOp::Equal, &a, &b), &c).text(), "(a == b) == c");
     }
 
     #[test]
     fn choices_and_conditions_nest() {
         let (a, b, c) = (name("a"), name("b"), name("c"));
-        let choice = CExpr::choice(&a, &b, &c);
+        let choice = CExpr::conditional(&a, &b, &c);
         assert_eq!(
-            CExpr::choice(&choice, &choice, &choice).whole(),
+            CExpr::conditional(&choice, &choice, &choice).text(),
             "(a ? b : c) ? (a ? b : c) : (a ? b : c)"
         );
-        assert_eq!(two(BinaryOp::Add, &choice, &a).whole(), "(a ? b : c) + a");
-        let either = two(BinaryOp::Or, &a, &b);
-        assert_eq!(CExpr::all(&[either, c, choice]).whole(), "(a || b) && c && (a ? b : c)");
-        assert_eq!(CExpr::all(&[]).whole(), "true");
+        assert_eq!(binary(BinaryOp::Add, &choice, &a).text(), "(a ? b : c) + a");
+        let either = binary(BinaryOp::Or, &a, &b);
+        assert_eq!(CExpr::all(&[either, c, choice]).text(), "(a || b) && c && (a ? b : c)");
+        assert_eq!(CExpr::all(&[]).text(), "true");
     }
 
     #[test]
-    fn signs_do_not_meet() {
+    fn adjacent_signs_are_separated() {
         let minus_one = CExpr::literal("-1".into());
-        assert_eq!(minus_one.clone().negated().whole(), "-(-1)");
-        assert_eq!(name("a").negated().negated().whole(), "-(-a)");
-        assert_eq!(two(BinaryOp::Sub, &name("a"), &minus_one).whole(), "a - -1");
-        assert_eq!(minus_one.clone().cast("unsigned int").whole(), "(unsigned int)-1");
-        assert_eq!(CExpr::call("f", &[minus_one]).negated().whole(), "-f(-1)");
+        assert_eq!(minus_one.clone().negated().text(), "-(-1)");
+        assert_eq!(name("a").negated().negated().text(), "-(-a)");
+        assert_eq!(binary(BinaryOp::Sub, &name("a"), &minus_one).text(), "a - -1");
+        assert_eq!(minus_one.clone().cast("unsigned int").text(), "(unsigned int)-1");
+        assert_eq!(CExpr::call("f", &[minus_one]).negated().text(), "-f(-1)");
     }
 }

@@ -10,7 +10,7 @@ use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
 
 /// The value that a store puts into its target.
-pub(super) enum Stored {
+pub(super) enum StoredValue {
     Value(CExpr),
     /// A product that is added to the target without being rounded first.
     Product(CExpr, CExpr),
@@ -23,7 +23,7 @@ impl Emitter<'_> {
             ExprKind::Literal(number) => Ok(self.literal(*number, expr.dtype)),
             ExprKind::Index(index) => {
                 let (exact, width) = (self.index(index)?, self.width(index));
-                Ok(self.converted(exact, width.dtype(), expr.dtype))
+                Ok(self.convert(exact, width.dtype(), expr.dtype))
             }
             ExprKind::Scalar(id) => Ok(self.scalar(*id, expr.dtype)),
             ExprKind::Load(access) => self.load(access),
@@ -31,12 +31,12 @@ impl Emitter<'_> {
             ExprKind::Binary(op, pair) => self.binary_expr(*op, pair, expr.dtype),
             ExprKind::Select(parts) => {
                 let [condition, then, otherwise] = parts.each_ref().map(|part| self.value(part));
-                Ok(CExpr::choice(&condition?, &then?, &otherwise?))
+                Ok(CExpr::conditional(&condition?, &then?, &otherwise?))
             }
             ExprKind::Call(builtin, arguments) => self.call(*builtin, arguments, expr.dtype),
             ExprKind::Cast(operand) => {
                 let value = self.value(operand)?;
-                Ok(self.converted(value, operand.dtype, expr.dtype))
+                Ok(self.convert(value, operand.dtype, expr.dtype))
             }
         }
     }
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         Ok(match op {
             UnaryOp::Not => value.complement(),
             UnaryOp::Neg if dtype.is_float() => value.negated(),
-            UnaryOp::Neg => wrapped(self.unit.dialect, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
+            UnaryOp::Neg => wrapping(self.unit.dialect, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
         })
     }
 
@@ -116,10 +116,10 @@ impl Emitter<'_> {
     }
 
     /// Writes the value that a store puts into its target.
-    pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored> {
+    pub(super) fn stored_value(&mut self, store: &Store) -> Emit<StoredValue> {
         match contract::fused_term(self.unit.nest, store) {
-            Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
-            None => self.value(&store.value).map(Stored::Value),
+            Some(product) => self.factors(&product).map(|(left, right)| StoredValue::Product(left, right)),
+            None => self.value(&store.value).map(StoredValue::Value),
         }
     }
 
@@ -133,7 +133,7 @@ impl Emitter<'_> {
     ) -> CExpr {
         let function = match self.unit.dialect.has_fast_multiply_add() {
             true => format!("fma{}", self.unit.dialect.function_suffix(dtype.compute_type())),
-            false => self.needs(Helper::MultiplyAdd, dtype),
+            false => self.require_helper(Helper::MultiplyAdd, dtype),
         };
         CExpr::call(&function, &[left.clone(), right.clone(), addend.clone()])
     }
@@ -142,31 +142,35 @@ impl Emitter<'_> {
     pub(super) fn binary(&mut self, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
         let both = || [left.clone(), right.clone()];
         match op {
-            BinaryOp::Mod => CExpr::call(&self.needs(Helper::FloorMod, dtype.compute_type()), &both()),
-            BinaryOp::Div if !dtype.is_float() => CExpr::call(&self.needs(Helper::FloorDiv, dtype), &both()),
+            BinaryOp::Mod => {
+                CExpr::call(&self.require_helper(Helper::FloorMod, dtype.compute_type()), &both())
+            }
+            BinaryOp::Div if !dtype.is_float() => {
+                CExpr::call(&self.require_helper(Helper::FloorDiv, dtype), &both())
+            }
             _ if op.is_logical() || op.is_comparison() => CExpr::binary(op, left, right),
             _ => {
-                self.needs_extreme(op, dtype);
+                self.require_min_max_helper(op, dtype);
                 arithmetic(self.unit.dialect, op, left, right, dtype)
             }
         }
     }
 
     /// Records the prelude function for an integer minimum or maximum, if the operation is one.
-    pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
-        if let Some(helper) = integer_extreme(self.unit.dialect, op, dtype) {
-            self.needs(helper, dtype);
+    pub(super) fn require_min_max_helper(&mut self, op: BinaryOp, dtype: DType) {
+        if let Some(helper) = integer_min_max(self.unit.dialect, op, dtype) {
+            self.require_helper(helper, dtype);
         }
     }
 
     /// Reduces one more value into a total.
-    pub(super) fn reduced(&mut self, op: ReduceOp, total: &CExpr, value: &CExpr, dtype: DType) -> CExpr {
+    pub(super) fn reduce_value(&mut self, op: ReduceOp, total: &CExpr, value: &CExpr, dtype: DType) -> CExpr {
         self.binary(op.operator(), total, value, dtype)
     }
 
     /// Converts a value to another type: integers wrap, floats round, and a float saturates to an
     /// integer.
-    pub(super) fn converted(&mut self, value: CExpr, from: DType, to: DType) -> CExpr {
+    pub(super) fn convert(&mut self, value: CExpr, from: DType, to: DType) -> CExpr {
         if from == to {
             return value;
         }
@@ -177,17 +181,20 @@ impl Emitter<'_> {
                     DType::Float32 => value,
                     // A value with more digits than float32 has must not be rounded twice on the
                     // way to 16 bits.
-                    _ if from.bits() > 16 => CExpr::call(&self.needs(Helper::ToOdd, from), &[value]),
+                    _ if from.bits() > 16 => {
+                        CExpr::call(&self.require_helper(Helper::RoundToOdd, from), &[value])
+                    }
                     _ => value.cast("float"),
                 };
-                let (load, store) = (self.needs(Helper::LoadHalf, to), self.needs(Helper::StoreHalf, to));
+                let (load, store) =
+                    (self.require_helper(Helper::LoadHalf, to), self.require_helper(Helper::StoreHalf, to));
                 CExpr::call(&load, &[CExpr::call(&store, &[single])])
             }
             (DType::Float16 | DType::BFloat16, DType::Float32) => value,
             _ if from.is_float() && to.is_integer() => {
                 let is_double = from == DType::Float64;
                 let helper = if is_double { Helper::FromDouble } else { Helper::FromFloat };
-                CExpr::call(&self.needs(helper, to), &[value])
+                CExpr::call(&self.require_helper(helper, to), &[value])
             }
             _ => value.cast(self.type_name(to)),
         }
@@ -201,11 +208,13 @@ impl Emitter<'_> {
         let infinity = CExpr::atom("INFINITY");
         Ok(match (builtin, values.as_slice()) {
             (Builtin::Abs, [own]) if !operand.is_float() => match operand.is_signed_integer() {
-                true => CExpr::call(&self.needs(Helper::Abs, operand), &values),
+                true => CExpr::call(&self.require_helper(Helper::Abs, operand), &values),
                 false => own.clone(),
             },
             (Builtin::Abs, _) => named("fabs", &values),
-            (Builtin::IsNan, _) => CExpr::call(&self.needs(Helper::IsNan, operand.compute_type()), &values),
+            (Builtin::IsNan, _) => {
+                CExpr::call(&self.require_helper(Helper::IsNan, operand.compute_type()), &values)
+            }
             (Builtin::IsInf, _) => CExpr::binary(BinaryOp::Equal, &named("fabs", &values), &infinity),
             (Builtin::IsFinite, _) => CExpr::binary(BinaryOp::Less, &named("fabs", &values), &infinity),
             (Builtin::Sigmoid, [own]) => {
@@ -219,7 +228,7 @@ impl Emitter<'_> {
 }
 
 /// The prelude function for the minimum or maximum of integers or truth values.
-fn integer_extreme(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helper> {
+fn integer_min_max(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helper> {
     match (op, dialect, dtype) {
         (BinaryOp::Min, Dialect::Cuda, DType::Int32) => Some(Helper::DataMin),
         (BinaryOp::Max, Dialect::Cuda, DType::Int32) => Some(Helper::DataMax),
@@ -232,20 +241,20 @@ fn integer_extreme(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helpe
 /// Writes minima, maxima, sums, differences, products, and quotients of floats.
 pub(super) fn arithmetic(dialect: Dialect, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
-    match (op, integer_extreme(dialect, op, dtype)) {
+    match (op, integer_min_max(dialect, op, dtype)) {
         (_, Some(helper)) => CExpr::call(&helper.name(dtype), &both),
         (BinaryOp::Min | BinaryOp::Max, None) => {
             let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };
             CExpr::call(&format!("{name}{}", dialect.function_suffix(dtype.compute_type())), &both)
         }
         _ if dtype.is_float() => CExpr::binary(op, left, right),
-        _ => wrapped(dialect, op, left.clone(), right.clone(), dtype),
+        _ => wrapping(dialect, op, left.clone(), right.clone(), dtype),
     }
 }
 
 /// Writes a sum, difference or product of integers that wraps. Signed overflow in C is undefined,
 /// so the operation is unsigned.
-fn wrapped(dialect: Dialect, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
-    let wrapping = dialect.wrapping_type(dtype);
-    CExpr::binary(op, &left.cast(wrapping), &right.cast(wrapping)).cast(dialect.value_type(dtype))
+fn wrapping(dialect: Dialect, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
+    let wide_type = dialect.wrapping_type(dtype);
+    CExpr::binary(op, &left.cast(wide_type), &right.cast(wide_type)).cast(dialect.value_type(dtype))
 }

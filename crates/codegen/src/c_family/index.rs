@@ -12,7 +12,7 @@ use tilewright_ir::{BinaryOp, DType, VarId};
 
 use super::c_expr::CExpr;
 use super::prelude::Helper;
-use super::range::{NARROW, WIDE};
+use super::range::{MAX_INT32, MAX_INT64};
 use super::stmt::{Emit, Emitter};
 use crate::CodegenError;
 
@@ -37,7 +37,7 @@ impl Width {
     }
 
     /// The type of intermediate sums and products.
-    fn step_dtype(self) -> DType {
+    fn intermediate_dtype(self) -> DType {
         if self == Width::Wrapping { DType::UInt64 } else { self.dtype() }
     }
 }
@@ -92,28 +92,28 @@ impl Emitter<'_> {
 
     /// Writes an atom in the type of the sum around it.
     fn atom(&mut self, atom: &Atom, width: Width) -> Emit<CExpr> {
-        let (own, dtype) = match atom {
+        let (value, dtype) = match atom {
             Atom::Var(var) => (self.variable(*var), self.var_dtype(*var)),
             Atom::FloorDiv(pair) => self.division(pair, BinaryOp::Div, Helper::FloorDiv)?,
             Atom::Mod(pair) => self.division(pair, BinaryOp::Mod, Helper::FloorMod)?,
-            Atom::Min(pair) => self.extreme(pair, Helper::Min)?,
-            Atom::Max(pair) => self.extreme(pair, Helper::Max)?,
+            Atom::Min(pair) => self.min_max(pair, Helper::Min)?,
+            Atom::Max(pair) => self.min_max(pair, Helper::Max)?,
             Atom::Data(data) => self.data(data)?,
             Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
                 return Err(CodegenError::Unsupported(
-                    "a subscript that is not made of numbers and variables".into(),
+                    "a subscript with a symbolic size or an overflow".into(),
                 ));
             }
         };
-        let wanted = width.step_dtype();
-        Ok(if dtype == wanted { own } else { own.cast(self.type_name(wanted)) })
+        let wanted = width.intermediate_dtype();
+        Ok(if dtype == wanted { value } else { value.cast(self.type_name(wanted)) })
     }
 
     /// Writes the variable of a loop. Variables of loops that the host runs are arguments of the
     /// kernel.
     fn variable(&mut self, var: VarId) -> CExpr {
         if self.unit.host_vars.contains(&var) {
-            self.uses(super::Argument::Variable(var));
+            self.add_argument(super::Argument::Variable(var));
         }
         CExpr::atom(self.unit.names.var(var))
     }
@@ -127,17 +127,17 @@ impl Emitter<'_> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let dtype = width.dtype();
         let (left, right) = (self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?);
-        let plain = self.ranges.of(&pair.0).low >= 0 && self.ranges.of(&pair.1).low >= 1;
+        let plain = self.ranges.interval(&pair.0).low >= 0 && self.ranges.interval(&pair.1).low >= 1;
         Ok(match plain {
             true => (CExpr::binary(op, &left, &right), dtype),
-            false => (CExpr::call(&self.needs(rounded, dtype), &[left, right]), dtype),
+            false => (CExpr::call(&self.require_helper(rounded, dtype), &[left, right]), dtype),
         })
     }
 
-    fn extreme(&mut self, pair: &(IndexExpr, IndexExpr), helper: Helper) -> Emit<(CExpr, DType)> {
+    fn min_max(&mut self, pair: &(IndexExpr, IndexExpr), helper: Helper) -> Emit<(CExpr, DType)> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let arguments = [self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?];
-        Ok((CExpr::call(&self.needs(helper, width.dtype()), &arguments), width.dtype()))
+        Ok((CExpr::call(&self.require_helper(helper, width.dtype()), &arguments), width.dtype()))
     }
 
     /// Writes an integer from data, in a type that holds it. A value that does not fit 64 bits
@@ -145,7 +145,10 @@ impl Emitter<'_> {
     fn data(&mut self, data: &Data) -> Emit<(CExpr, DType)> {
         let value = self.value(&data.value)?;
         Ok(match data.value.dtype {
-            DType::UInt64 => (CExpr::call(&self.needs(Helper::Index, DType::UInt64), &[value]), DType::Int64),
+            DType::UInt64 => (
+                CExpr::call(&self.require_helper(Helper::SaturatedIndex, DType::UInt64), &[value]),
+                DType::Int64,
+            ),
             dtype => (value, dtype),
         })
     }
@@ -154,7 +157,7 @@ impl Emitter<'_> {
     pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<CExpr> {
         let (left, right) = match self.width(condition) {
             // The two sides of a comparison may fit 64 bits even if their difference does not.
-            Width::Wrapping => sides(condition),
+            Width::Wrapping => split_comparison(condition),
             Width::Narrow | Width::Wide => (condition.clone(), IndexExpr::constant(0)),
         };
         Ok(CExpr::binary(BinaryOp::GreaterEqual, &self.index(&left)?, &self.index(&right)?))
@@ -184,15 +187,15 @@ impl Emitter<'_> {
     }
 
     /// The width of an element's offset in a buffer.
-    pub(super) fn place_width(&self) -> Width {
-        if self.unit.wide { Width::Wide } else { Width::Narrow }
+    pub(super) fn offset_width(&self) -> Width {
+        if self.unit.needs_wide_offsets { Width::Wide } else { Width::Narrow }
     }
 
     /// The width in which an expression is computed.
     pub(super) fn width(&self, index: &IndexExpr) -> Width {
-        if !self.unit.wide && self.ranges.steps_within(index, NARROW) {
+        if !self.unit.needs_wide_offsets && self.ranges.fits(index, MAX_INT32) {
             Width::Narrow
-        } else if self.ranges.steps_within(index, WIDE) {
+        } else if self.ranges.fits(index, MAX_INT64) {
             Width::Wide
         } else {
             Width::Wrapping
@@ -201,8 +204,8 @@ impl Emitter<'_> {
 
     /// The type of a loop variable. The host passes its variables in 64 bits.
     pub(super) fn var_dtype(&self, var: VarId) -> DType {
-        let fits = self.ranges.steps_within(&IndexExpr::var(var), NARROW);
-        match fits && !self.unit.wide && !self.unit.host_vars.contains(&var) {
+        let fits = self.ranges.fits(&IndexExpr::var(var), MAX_INT32);
+        match fits && !self.unit.needs_wide_offsets && !self.unit.host_vars.contains(&var) {
             true => DType::Int32,
             false => DType::Int64,
         }
@@ -214,7 +217,7 @@ impl Emitter<'_> {
 }
 
 /// Splits `left - right >= 0` into the two sides of `left >= right`, each without negative terms.
-fn sides(condition: &IndexExpr) -> (IndexExpr, IndexExpr) {
+fn split_comparison(condition: &IndexExpr) -> (IndexExpr, IndexExpr) {
     let (mut left, mut right) = (IndexExpr::constant(0), IndexExpr::constant(0));
     let constant = IndexExpr::constant(condition.constant_part());
     let terms = condition.terms().iter().map(|term| (term.coefficient, IndexExpr::from(term)));

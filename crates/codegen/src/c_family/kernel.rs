@@ -12,13 +12,13 @@ use tilewright_ir::walk::{self, any_loop};
 use tilewright_ir::{Access, DType, Expr, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
-use super::combine::Way;
+use super::combine::ReductionMethod;
 use super::dialect::Dialect;
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
 use super::prelude::{self, Helper};
-use super::promise::is_restrict;
 use super::range::Ranges;
+use super::restrict::can_restrict;
 use super::stmt::{Emit, Emitter};
 use crate::{Check, CodegenError};
 
@@ -26,7 +26,7 @@ use crate::{Check, CodegenError};
 const SHARED_ALIGNMENT: i64 = 16;
 /// Subscripts are computed in 32 bits where no buffer has more elements than this. The limit leaves
 /// headroom for intermediate sums.
-const NARROW: i64 = 1 << 30;
+const MAX_NARROW_ELEMENTS: i64 = 1 << 30;
 
 /// The properties of a nest that stay constant while its kernels are written.
 pub(super) struct Unit<'a> {
@@ -34,90 +34,101 @@ pub(super) struct Unit<'a> {
     pub(super) dialect: Dialect,
     pub(super) names: Identifiers,
     /// Whether subscripts need 64 bits.
-    pub(super) wide: bool,
+    pub(super) needs_wide_offsets: bool,
     /// Whether threads can copy to shared memory asynchronously.
-    pub(super) has_later_copies: bool,
+    pub(super) has_async_copies: bool,
     /// The variables of loops that the host runs.
     pub(super) host_vars: BTreeSet<VarId>,
     /// The scratch buffers in device memory.
-    host_rooms: BTreeSet<TensorId>,
+    device_scratch: BTreeSet<TensorId>,
     /// The dimensions of each register buffer that are distributed over threads.
-    spread: BTreeMap<TensorId, BTreeSet<usize>>,
+    distributed: BTreeMap<TensorId, BTreeSet<usize>>,
     written: BTreeSet<TensorId>,
 }
 
 impl<'a> Unit<'a> {
     pub(super) fn new(nest: &'a LoopNest, gpu: &Gpu) -> Unit<'a> {
-        let wide = nest.buffers.iter().any(|buffer| buffer.elements() > NARROW);
-        let mut survey = Survey::default_of(nest);
-        survey.stmts(&nest.setup, true);
-        survey.stmts(&nest.body, true);
-        let Survey { host_vars, host_rooms, spread, written, .. } = survey;
+        let needs_wide_offsets = nest.buffers.iter().any(|buffer| buffer.elements() > MAX_NARROW_ELEMENTS);
+        let mut survey = Survey::new(nest);
+        survey.record_stmts(&nest.setup, true);
+        survey.record_stmts(&nest.body, true);
+        let Survey { host_vars, device_scratch, distributed, written, .. } = survey;
         let dialect = Dialect::from(gpu.api);
-        let has_later_copies = gpu.has_asynchronous_copies();
-        let names = Identifiers::of(nest);
-        Unit { nest, dialect, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
+        let has_async_copies = gpu.has_asynchronous_copies();
+        let names = Identifiers::new(nest);
+        Unit {
+            nest,
+            dialect,
+            names,
+            needs_wide_offsets,
+            has_async_copies,
+            host_vars,
+            device_scratch,
+            distributed,
+            written,
+        }
     }
 
     /// Writes all kernels.
-    pub(super) fn write(&self, about: &str) -> Emit<GpuCode> {
-        let mut program = Program {
+    pub(super) fn write(&self, header: &str) -> Emit<GpuCode> {
+        let mut writer = KernelWriter {
             unit: self,
             kernels: String::new(),
-            functions: Vec::new(),
+            helpers: Vec::new(),
             checks: Vec::new(),
             ranges: Ranges::default(),
-            count: 0,
+            kernel_count: 0,
         };
-        let setup = program.commands(&self.nest.setup)?;
-        if !program.kernels.is_empty() {
-            program.kernels.insert_str(0, "\n// What is made of constants, once:\n");
-            program.kernels.push_str("\n// What every call runs:\n");
+        let setup = writer.commands(&self.nest.setup)?;
+        if !writer.kernels.is_empty() {
+            writer.kernels.insert_str(0, "\n// Setup kernels, which run once:\n");
+            writer.kernels.push_str("\n// Kernels of each call:\n");
         }
-        let body = program.commands(&self.nest.body)?;
-        let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
-        let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
+        let body = writer.commands(&self.nest.body)?;
+        let scratch =
+            self.device_scratch.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
+        let mut text: String = header.lines().map(|line| format!("// {line}\n")).collect();
         text.push_str(&prelude::head(self.dialect, has_doubles(self.nest)));
-        program.functions.sort_by_key(|(helper, dtype)| (helper.base(), *dtype));
-        program.functions.dedup();
-        for (helper, dtype) in &program.functions {
+        writer.helpers.sort_by_key(|(helper, dtype)| (helper.base_name(), *dtype));
+        writer.helpers.dedup();
+        for (helper, dtype) in &writer.helpers {
             text.push_str(&prelude::function(self.dialect, *helper, *dtype));
         }
-        text.push_str(&program.kernels);
+        text.push_str(&writer.kernels);
         Ok(GpuCode {
             dialect: self.dialect,
             text,
             setup,
             body,
             scratch: scratch.collect(),
-            checks: program.checks,
+            checks: writer.checks,
         })
     }
 
     /// Whether a kernel takes a buffer as a parameter.
     pub(super) fn is_parameter(&self, id: TensorId) -> bool {
         matches!(self.nest.buffer(id).scope, Scope::Argument(_) | Scope::Constant)
-            || self.host_rooms.contains(&id)
+            || self.device_scratch.contains(&id)
     }
 
     /// The dimensions of a register buffer that are distributed over threads. Along these
     /// dimensions, each thread holds one element.
-    pub(super) fn spread_dimensions(&self, id: TensorId) -> BTreeSet<usize> {
-        self.spread.get(&id).cloned().unwrap_or_default()
+    pub(super) fn distributed_dimensions(&self, id: TensorId) -> BTreeSet<usize> {
+        self.distributed.get(&id).cloned().unwrap_or_default()
     }
 
     /// The number of elements of a buffer that one thread holds: all elements, if no dimension is
     /// distributed.
-    pub(super) fn own_elements(&self, id: TensorId) -> i64 {
-        let spread = self.spread_dimensions(id);
+    pub(super) fn thread_elements(&self, id: TensorId) -> i64 {
+        let spread = self.distributed_dimensions(id);
         let own = self.nest.buffer(id).shape.iter().enumerate().filter(|(at, _)| !spread.contains(at));
         own.map(|(_, extent)| *extent).product::<i64>().max(1)
     }
 
     /// The stride of each dimension, where dimensions that are distributed over threads take no
     /// space.
-    pub(super) fn own_strides(&self, id: TensorId) -> Vec<i64> {
-        let spread = self.spread_dimensions(id);
+    pub(super) fn thread_strides(&self, id: TensorId) -> Vec<i64> {
+        let spread = self.distributed_dimensions(id);
         let shape = &self.nest.buffer(id).shape;
         let mut strides = vec![1; shape.len()];
         let mut stride = 1;
@@ -154,37 +165,50 @@ impl<'a> Unit<'a> {
 }
 
 /// The kernels written so far.
-struct Program<'a> {
+struct KernelWriter<'a> {
     unit: &'a Unit<'a>,
     kernels: String,
-    functions: Vec<(Helper, DType)>,
+    helpers: Vec<(Helper, DType)>,
     checks: Vec<Check>,
     /// The intervals of the variables of the enclosing host loops.
     ranges: Ranges,
-    count: usize,
+    kernel_count: usize,
 }
 
-impl Program<'_> {
+impl KernelWriter<'_> {
     fn commands(&mut self, stmts: &[Stmt]) -> Emit<Vec<Command>> {
         let mut commands = Vec::new();
         for stmt in stmts {
             match stmt {
                 // An allocation of registers stays inside its kernel, even where one thread runs
                 // the whole kernel: registers belong to a thread.
-                Stmt::Allocate(room) if self.unit.is_parameter(room.buffer) || has_spread(&room.body) => {
-                    commands.extend(self.commands(&room.body)?);
+                Stmt::Allocate(allocation)
+                    if self.unit.is_parameter(allocation.buffer)
+                        || has_block_or_thread_loop(&allocation.body) =>
+                {
+                    commands.extend(self.commands(&allocation.body)?);
                 }
-                Stmt::For(own) if !own.is_spread() && has_spread(&own.body) => {
-                    no_data(&own.extent)?;
-                    self.ranges.enter(own.var, &own.extent);
-                    let body = self.commands(&own.body)?;
-                    self.ranges.leave(own.var);
-                    commands.push(Command::Repeat { var: own.var, extent: own.extent.clone(), body });
+                Stmt::For(inner)
+                    if !inner.is_block_or_thread_loop() && has_block_or_thread_loop(&inner.body) =>
+                {
+                    reject_data_dependence(&inner.extent)?;
+                    self.ranges.enter(inner.var, &inner.extent);
+                    let body = self.commands(&inner.body)?;
+                    self.ranges.leave(inner.var);
+                    commands.push(Command::Repeat { var: inner.var, extent: inner.extent.clone(), body });
                 }
-                Stmt::If(own) if has_spread(&own.then) || has_spread(&own.otherwise) => {
-                    own.conditions.iter().try_for_each(no_data)?;
-                    let (then, otherwise) = (self.commands(&own.then)?, self.commands(&own.otherwise)?);
-                    commands.push(Command::Choose { conditions: own.conditions.clone(), then, otherwise });
+                Stmt::If(conditional)
+                    if has_block_or_thread_loop(&conditional.then)
+                        || has_block_or_thread_loop(&conditional.otherwise) =>
+                {
+                    conditional.conditions.iter().try_for_each(reject_data_dependence)?;
+                    let (then, otherwise) =
+                        (self.commands(&conditional.then)?, self.commands(&conditional.otherwise)?);
+                    commands.push(Command::Choose {
+                        conditions: conditional.conditions.clone(),
+                        then,
+                        otherwise,
+                    });
                 }
                 Stmt::Prefetch(_) | Stmt::Sync(_) => {}
                 stmt => commands.push(Command::Launch(self.kernel(stmt)?)),
@@ -195,19 +219,20 @@ impl Program<'_> {
 
     fn kernel(&mut self, stmt: &Stmt) -> Emit<Launch> {
         let unit = self.unit;
-        let shape = Shape::of(stmt);
+        let shape = LaunchShape::for_stmt(stmt);
         let mut shared = BTreeMap::new();
-        let room = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
-        let shared_bytes =
-            room + Way::of(unit.dialect, shape.block).values(shape.block) * combined_bytes(stmt);
-        let (shape_of, shared) = ((shape.grid, shape.block), (shared, room));
+        let shared_end = assign_shared_offsets(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
+        let shared_bytes = shared_end
+            + ReductionMethod::for_block(unit.dialect, shape.block).shared_values(shape.block)
+                * largest_reduction_bytes(stmt);
+        let (shape_of, shared) = ((shape.grid, shape.block), (shared, shared_end));
         let mut emitter = Emitter::new(unit, self.ranges.clone(), shape_of, shared, &mut self.checks);
         emitter.stmts(std::slice::from_ref(stmt))?;
-        let Emitter { text, arguments, functions, .. } = emitter;
-        self.functions.extend(functions);
-        self.count += 1;
-        let kernel = format!("{}_{}", identifier(&unit.nest.name), self.count);
-        let restrict = is_restrict(stmt, &|id| unit.is_parameter(id));
+        let Emitter { text, arguments, helpers: functions, .. } = emitter;
+        self.helpers.extend(functions);
+        self.kernel_count += 1;
+        let kernel = format!("{}_{}", identifier(&unit.nest.name), self.kernel_count);
+        let restrict = can_restrict(stmt, &|id| unit.is_parameter(id));
         let parameters: Vec<String> =
             arguments.iter().map(|argument| unit.parameter(*argument, restrict)).collect();
         let head = unit.dialect.kernel_head(shape.block);
@@ -227,15 +252,18 @@ impl Program<'_> {
     }
 }
 
-fn no_data(index: &IndexExpr) -> Emit<()> {
+fn reject_data_dependence(index: &IndexExpr) -> Emit<()> {
     match index.has_data() {
-        true => Err(CodegenError::Unsupported("kernels whose number depends on data".into())),
+        true => {
+            let what = "a host loop or condition around kernels that depends on data";
+            Err(CodegenError::Unsupported(what.into()))
+        }
         false => Ok(()),
     }
 }
 
-fn has_spread(stmts: &[Stmt]) -> bool {
-    any_loop(stmts, For::is_spread)
+fn has_block_or_thread_loop(stmts: &[Stmt]) -> bool {
+    any_loop(stmts, For::is_block_or_thread_loop)
 }
 
 /// Whether some value of a nest is a double. Values may be doubles even where no buffer holds
@@ -246,7 +274,7 @@ fn has_doubles(nest: &LoopNest) -> bool {
     let computed = |stmts: &[Stmt]| {
         walk::any(stmts, &mut |stmt| {
             stmt.store().is_some_and(|store| computes_doubles(&store.value))
-                || stmt.any_own_index(&mut |index| index.any(&mut { in_data }))
+                || stmt.any_own_index(&mut |index| index.any_atom(&mut { in_data }))
         })
     };
     nest.buffers.iter().any(|buffer| is_double(buffer.dtype))
@@ -260,48 +288,53 @@ fn computes_doubles(expr: &Expr) -> bool {
 }
 
 /// The grid and block sizes of a kernel.
-struct Shape {
+struct LaunchShape {
     grid: [u32; 3],
     block: [u32; 3],
 }
 
-impl Shape {
-    fn of(stmt: &Stmt) -> Shape {
-        let mut shape = Shape { grid: [1; 3], block: [1; 3] };
+impl LaunchShape {
+    fn for_stmt(stmt: &Stmt) -> LaunchShape {
+        let mut shape = LaunchShape { grid: [1; 3], block: [1; 3] };
         walk::visit(std::slice::from_ref(stmt), &mut |stmt| shape.include(stmt));
         shape
     }
 
     fn include(&mut self, stmt: &Stmt) {
-        let Stmt::For(own) = stmt else { return };
-        let place = match own.kind {
+        let Stmt::For(inner) = stmt else { return };
+        let size = match inner.kind {
             LoopKind::Block(axis) => &mut self.grid[axis as usize],
             LoopKind::Thread(axis) => &mut self.block[axis as usize],
             _ => return,
         };
-        let extent = own.extent.as_constant().and_then(|extent| u32::try_from(extent).ok());
-        *place = (*place).max(extent.unwrap_or(1));
+        let extent = inner.extent.as_constant().and_then(|extent| u32::try_from(extent).ok());
+        *size = (*size).max(extent.unwrap_or(1));
     }
 }
 
 /// Assigns each shared buffer an offset, and returns the end of the used memory. Buffers in the two
 /// branches of an `if` share memory. All other buffers have separate memory, because there need not
 /// be a barrier between the last use of one buffer and the first use of the next.
-fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeMap<TensorId, i64>) -> i64 {
+fn assign_shared_offsets(
+    stmts: &[Stmt],
+    nest: &LoopNest,
+    start: i64,
+    offsets: &mut BTreeMap<TensorId, i64>,
+) -> i64 {
     let mut end = start;
     for stmt in stmts {
         end = match stmt {
-            Stmt::Allocate(own) => {
-                let buffer = nest.buffer(own.buffer);
+            Stmt::Allocate(allocation) => {
+                let buffer = nest.buffer(allocation.buffer);
                 let mut inside = end;
                 if buffer.scope == Scope::Shared {
-                    places.insert(own.buffer, end);
+                    offsets.insert(allocation.buffer, end);
                     inside += (buffer.bytes() + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
                 }
-                place_shared(&own.body, nest, inside, places)
+                assign_shared_offsets(&allocation.body, nest, inside, offsets)
             }
             other => {
-                let ends = other.bodies().map(|body| place_shared(body, nest, end, places));
+                let ends = other.bodies().map(|body| assign_shared_offsets(body, nest, end, offsets));
                 ends.max().unwrap_or(end)
             }
         };
@@ -310,80 +343,81 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
 }
 
 /// The size in bytes of the largest value that a reduction across threads combines.
-fn combined_bytes(stmt: &Stmt) -> i64 {
-    let mut most = 0;
+fn largest_reduction_bytes(stmt: &Stmt) -> i64 {
+    let mut largest = 0;
     walk::visit(std::slice::from_ref(stmt), &mut |stmt| {
-        if let Stmt::Combine(own) = stmt {
-            most = most.max(own.store.value.dtype.bytes() as i64);
+        if let Stmt::Combine(combine) = stmt {
+            largest = largest.max(combine.store.value.dtype.bytes() as i64);
         }
     });
-    most
+    largest
 }
 
 /// Collects the properties of a nest that are needed before any kernel is written.
 struct Survey<'a> {
     nest: &'a LoopNest,
     host_vars: BTreeSet<VarId>,
-    host_rooms: BTreeSet<TensorId>,
-    threads: BTreeSet<VarId>,
-    spread: BTreeMap<TensorId, BTreeSet<usize>>,
+    device_scratch: BTreeSet<TensorId>,
+    thread_vars: BTreeSet<VarId>,
+    distributed: BTreeMap<TensorId, BTreeSet<usize>>,
     written: BTreeSet<TensorId>,
 }
 
 impl<'a> Survey<'a> {
-    fn default_of(nest: &'a LoopNest) -> Survey<'a> {
+    fn new(nest: &'a LoopNest) -> Survey<'a> {
         Survey {
             nest,
             host_vars: BTreeSet::new(),
-            host_rooms: BTreeSet::new(),
-            threads: BTreeSet::new(),
-            spread: BTreeMap::new(),
+            device_scratch: BTreeSet::new(),
+            thread_vars: BTreeSet::new(),
+            distributed: BTreeMap::new(),
             written: BTreeSet::new(),
         }
     }
 
-    fn stmts(&mut self, stmts: &[Stmt], on_host: bool) {
+    fn record_stmts(&mut self, stmts: &[Stmt], on_host: bool) {
         for stmt in stmts {
             let inside_on_host = match stmt {
-                Stmt::For(own) => self.for_loop(own, on_host),
-                Stmt::Allocate(own) => {
-                    if on_host && self.nest.buffer(own.buffer).scope == Scope::Scratch {
-                        self.host_rooms.insert(own.buffer);
+                Stmt::For(inner) => self.record_loop(inner, on_host),
+                Stmt::Allocate(allocation) => {
+                    if on_host && self.nest.buffer(allocation.buffer).scope == Scope::Scratch {
+                        self.device_scratch.insert(allocation.buffer);
                     }
                     on_host
                 }
-                other => on_host && other.bodies().any(has_spread),
+                other => on_host && other.bodies().any(has_block_or_thread_loop),
             };
             if let Some(store) = stmt.store() {
                 self.written.insert(store.target.tensor);
-                self.register_access(&store.target);
-                store.value.visit_loads(&mut |access| self.register_access(access));
+                self.record_register_access(&store.target);
+                store.value.visit_loads(&mut |access| self.record_register_access(access));
             }
-            stmt.bodies().for_each(|body| self.stmts(body, inside_on_host));
+            stmt.bodies().for_each(|body| self.record_stmts(body, inside_on_host));
         }
     }
 
     /// Records a loop. Returns true when the host runs the loop.
-    fn for_loop(&mut self, own: &For, on_host: bool) -> bool {
-        let host = on_host && !own.is_spread() && has_spread(&own.body);
+    fn record_loop(&mut self, inner: &For, on_host: bool) -> bool {
+        let host = on_host && !inner.is_block_or_thread_loop() && has_block_or_thread_loop(&inner.body);
         if host {
-            self.host_vars.insert(own.var);
+            self.host_vars.insert(inner.var);
         }
-        if own.thread_axis().is_some() {
-            self.threads.insert(own.var);
+        if inner.thread_axis().is_some() {
+            self.thread_vars.insert(inner.var);
         }
         host
     }
 
     /// Records which dimensions of a register buffer are distributed over threads.
-    fn register_access(&mut self, access: &Access) {
+    fn record_register_access(&mut self, access: &Access) {
         if self.nest.buffer(access.tensor).scope != Scope::Register {
             return;
         }
         for (dimension, index) in access.indices.iter().enumerate() {
-            let thread = index.any(&mut |atom| matches!(atom, Atom::Var(var) if self.threads.contains(var)));
+            let thread =
+                index.any_atom(&mut |atom| matches!(atom, Atom::Var(var) if self.thread_vars.contains(var)));
             if thread {
-                self.spread.entry(access.tensor).or_default().insert(dimension);
+                self.distributed.entry(access.tensor).or_default().insert(dimension);
             }
         }
     }

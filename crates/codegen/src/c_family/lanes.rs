@@ -34,18 +34,18 @@ const WIDEST_ACCESS: i64 = 16;
 /// The possible numbers of elements of one access, largest first.
 const WIDTHS: [i64; 2] = [4, 2];
 /// The names of the components of a vector.
-const PARTS: [&str; 4] = ["x", "y", "z", "w"];
+const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 /// The maximum number of lanes that are written out one by one.
-const MOST_LANES: i64 = 16;
+const MAX_LANES: i64 = 16;
 
 /// The elements that the lanes of a statement have loaded, and the names in use for them.
 #[derive(Default)]
-pub(super) struct Lanes {
+pub(super) struct LoadedLanes {
     loaded: Vec<(Access, String)>,
     names: BTreeSet<String>,
 }
 
-impl Lanes {
+impl LoadedLanes {
     /// The name of the vector component that holds an element.
     pub(super) fn find(&self, access: &Access) -> Option<&str> {
         let found = self.loaded.iter().find(|(own, _)| own == access);
@@ -55,34 +55,34 @@ impl Lanes {
 
 /// The variable and the number of lanes of a vector loop.
 #[derive(Clone, Copy)]
-struct Vector {
+struct VectorLoop {
     lane: VarId,
     lanes: i64,
 }
 
 /// An access of all lanes, split into vector accesses of neighbouring elements.
-struct Wide {
+struct WideAccess {
     dtype: DType,
     /// The number of elements of each vector access.
     width: i64,
     /// The first element of each vector access.
-    firsts: Vec<Access>,
+    first_elements: Vec<Access>,
 }
 
 /// A copy of several elements at once.
-struct Copy<'s> {
-    from: Wide,
-    to: Wide,
+struct WideCopy<'s> {
+    from: WideAccess,
+    to: WideAccess,
     /// A condition that is the same for all lanes, and the value that is stored where it does not
     /// hold.
     guard: Option<(&'s Expr, &'s Expr)>,
 }
 
-impl Wide {
+impl WideAccess {
     /// The lanes of one vector access, with the names of their components.
     fn lanes(&self, part: usize) -> impl Iterator<Item = (i64, &'static str)> + use<> {
         let first = part as i64 * self.width;
-        (first..first + self.width).zip(PARTS)
+        (first..first + self.width).zip(COMPONENTS)
     }
 }
 
@@ -90,109 +90,124 @@ impl Emitter<'_> {
     /// Writes a vector loop lane by lane with vector accesses. Returns false, and writes nothing,
     /// if no access can be widened.
     pub(super) fn vector_loop(&mut self, inner: &For) -> Emit<bool> {
-        let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
-        let written_here = vector.lanes <= MOST_LANES && go_together(&inner.body, vector.lane);
-        if !written_here || !self.gains(&inner.body, vector) {
+        let vector = VectorLoop { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
+        let written_here = vector.lanes <= MAX_LANES && has_uniform_stores(&inner.body, vector.lane);
+        if !written_here || !self.has_wide_access(&inner.body, vector) {
             return Ok(false);
         }
-        self.in_thread(|this| this.lane_stmts(&inner.body, vector))?;
+        self.in_first_threads(|this| this.lane_stmts(&inner.body, vector))?;
         Ok(true)
     }
 
     /// Whether a vector loop has a wide load that the compiler could not form by itself. The
     /// compiler can form wide loads from shared memory, since it knows where shared buffers begin.
-    pub(super) fn gains_by_lanes(&self, inner: &For) -> bool {
-        let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
+    pub(super) fn has_profitable_wide_load(&self, inner: &For) -> bool {
+        let vector = VectorLoop { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
         let shared = |access: &Access| self.unit.nest.buffer(access.tensor).scope == Scope::Shared;
         let [Stmt::Store(store)] = inner.body.as_slice() else { return false };
         inner.kind == LoopKind::Vector && self.wide_loads(store, vector).iter().any(|(load, _)| !shared(load))
     }
 
     /// Whether at least one access becomes a vector access.
-    fn gains(&self, stmts: &[Stmt], vector: Vector) -> bool {
+    fn has_wide_access(&self, stmts: &[Stmt], vector: VectorLoop) -> bool {
         stmts.iter().any(|stmt| match stmt {
             Stmt::Store(store) => {
-                self.wide(&store.target, vector).is_some() || !self.wide_loads(store, vector).is_empty()
+                self.wide_access(&store.target, vector).is_some()
+                    || !self.wide_loads(store, vector).is_empty()
             }
-            Stmt::If(own) => self.gains(&own.then, vector) || self.gains(&own.otherwise, vector),
+            Stmt::If(conditional) => {
+                self.has_wide_access(&conditional.then, vector)
+                    || self.has_wide_access(&conditional.otherwise, vector)
+            }
             _ => false,
         })
     }
 
-    fn lane_stmts(&mut self, stmts: &[Stmt], vector: Vector) -> Emit<()> {
+    fn lane_stmts(&mut self, stmts: &[Stmt], vector: VectorLoop) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::Store(store) => self.store_lanes(store, vector),
-            Stmt::If(own) => self.choice(own, &mut |this, stmts| this.lane_stmts(stmts, vector)),
+            Stmt::If(conditional) => {
+                self.conditional(conditional, &mut |this, stmts| this.lane_stmts(stmts, vector))
+            }
             _ => Ok(()),
         })
     }
 
-    fn store_lanes(&mut self, store: &Store, vector: Vector) -> Emit<()> {
+    fn store_lanes(&mut self, store: &Store, vector: VectorLoop) -> Emit<()> {
         if let Some(copy) = self.wide_copy(store, vector) {
             return self.copy_lanes(store, &copy);
         }
-        if store.later && self.unit.has_later_copies {
-            return self.store_each(store, vector);
+        if store.is_asynchronous && self.unit.has_async_copies {
+            return self.store_lane_by_lane(store, vector);
         }
-        let (loads, target) = (self.wide_loads(store, vector), self.wide(&store.target, vector));
+        let (loads, target) = (self.wide_loads(store, vector), self.wide_access(&store.target, vector));
         if loads.is_empty() && target.is_none() {
-            return self.store_each(store, vector);
+            return self.store_lane_by_lane(store, vector);
         }
         self.open("");
         for (load, wide) in &loads {
             self.load_lanes(load, wide, vector)?;
         }
         match target {
-            Some(wide) => self.put_lanes(store, &wide, vector)?,
-            None => self.store_each(store, vector)?,
+            Some(wide) => self.store_vectors(store, &wide, vector)?,
+            None => self.store_lane_by_lane(store, vector)?,
         }
         self.close();
-        self.lanes = Lanes::default();
+        self.lanes = LoadedLanes::default();
         Ok(())
     }
 
     /// Writes a separate store for each lane.
-    fn store_each(&mut self, store: &Store, vector: Vector) -> Emit<()> {
+    fn store_lane_by_lane(&mut self, store: &Store, vector: VectorLoop) -> Emit<()> {
         (0..vector.lanes).try_for_each(|lane| {
-            let (target, value) = (at_lane(&store.target, vector.lane, lane), value_at(store, vector, lane));
-            self.store(&Store { target, value, reduce: store.reduce, later: store.later, claim: None })
+            let (target, value) =
+                (access_at_lane(&store.target, vector.lane, lane), value_at_lane(store, vector, lane));
+            self.store(&Store {
+                target,
+                value,
+                reduce: store.reduce,
+                is_asynchronous: store.is_asynchronous,
+                claim: None,
+            })
         })
     }
 
-    fn load_lanes(&mut self, load: &Access, wide: &Wide, vector: Vector) -> Emit<()> {
+    fn load_lanes(&mut self, load: &Access, wide: &WideAccess, vector: VectorLoop) -> Emit<()> {
         let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
-        for (part, first) in wide.firsts.iter().enumerate() {
-            let (name, place) = (self.lane_name(load.tensor, "lanes"), self.wide_place(first, &t, "const ")?);
-            self.line(&format!("const {t} {name} = {};", place.whole()));
+        for (part, first) in wide.first_elements.iter().enumerate() {
+            let (name, place) =
+                (self.lane_name(load.tensor, "lanes"), self.wide_element(first, &t, "const ")?);
+            self.line(&format!("const {t} {name} = {};", place.text()));
             let held = wide.lanes(part);
-            let held = held.map(|(lane, of)| (at_lane(load, vector.lane, lane), format!("{name}.{of}")));
+            let held =
+                held.map(|(lane, of)| (access_at_lane(load, vector.lane, lane), format!("{name}.{of}")));
             self.lanes.loaded.extend(held);
         }
         Ok(())
     }
 
     /// Writes the values of all lanes into vectors, and stores each vector at once.
-    fn put_lanes(&mut self, store: &Store, wide: &Wide, vector: Vector) -> Emit<()> {
+    fn store_vectors(&mut self, store: &Store, wide: &WideAccess, vector: VectorLoop) -> Emit<()> {
         let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
-        for (part, first) in wide.firsts.iter().enumerate() {
+        for (part, first) in wide.first_elements.iter().enumerate() {
             let name = self.lane_name(store.target.tensor, "results");
-            let place = self.wide_place(first, &t, "")?;
+            let place = self.wide_element(first, &t, "")?;
             match store.reduce {
-                Some(_) => self.line(&format!("{t} {name} = {};", place.whole())),
+                Some(_) => self.line(&format!("{t} {name} = {};", place.text())),
                 None => self.line(&format!("{t} {name};")),
             }
             for (lane, of) in wide.lanes(part) {
-                let own = Store { value: value_at(store, vector, lane), ..store.clone() };
-                let stored = self.stored(&own)?;
-                self.put_at(CExpr::atom(format!("{name}.{of}")), store, stored);
+                let lane_store = Store { value: value_at_lane(store, vector, lane), ..store.clone() };
+                let stored = self.stored_value(&lane_store)?;
+                self.store_value_at(CExpr::atom(format!("{name}.{of}")), store, stored);
             }
-            self.line(&format!("{} = {name};", place.whole()));
+            self.line(&format!("{} = {name};", place.text()));
         }
         Ok(())
     }
 
     /// Returns a store as a copy, if it is one and both sides split into the same vector accesses.
-    fn wide_copy<'s>(&self, store: &'s Store, vector: Vector) -> Option<Copy<'s>> {
+    fn wide_copy<'s>(&self, store: &'s Store, vector: VectorLoop) -> Option<WideCopy<'s>> {
         let (source, guard) = match &store.value.kind {
             ExprKind::Select(arms) if !arms[0].mentions(vector.lane) => {
                 (&arms[1], Some((&arms[0], &arms[2])))
@@ -200,19 +215,19 @@ impl Emitter<'_> {
             _ => (&store.value, None),
         };
         let (ExprKind::Load(source), None) = (&source.kind, store.reduce) else { return None };
-        let (from, to) = (self.wide(source, vector)?, self.wide(&store.target, vector)?);
+        let (from, to) = (self.wide_access(source, vector)?, self.wide_access(&store.target, vector)?);
         // Any non-zero byte is a true `bool`, so a copy of bytes could differ from a store of
         // values.
         let same = from.dtype == to.dtype && from.width == to.width && to.dtype != DType::Bool;
         let constant = guard.is_none_or(|(_, outside)| matches!(outside.kind, ExprKind::Literal(_)));
-        (same && constant).then_some(Copy { from, to, guard })
+        (same && constant).then_some(WideCopy { from, to, guard })
     }
 
-    fn copy_lanes(&mut self, store: &Store, copy: &Copy<'_>) -> Emit<()> {
-        let Copy { from, to, guard } = copy;
+    fn copy_lanes(&mut self, store: &Store, copy: &WideCopy<'_>) -> Emit<()> {
+        let WideCopy { from, to, guard } = copy;
         let t = self.unit.dialect.lanes_type(to.dtype, to.width);
-        for (from, target) in from.firsts.iter().zip(&to.firsts) {
-            if store.later && self.unit.has_later_copies {
+        for (from, target) in from.first_elements.iter().zip(&to.first_elements) {
+            if store.is_asynchronous && self.unit.has_async_copies {
                 let dtype = store.value.dtype;
                 let load = Expr { dtype, kind: ExprKind::Load(from.clone()) };
                 let value = match guard {
@@ -222,15 +237,15 @@ impl Emitter<'_> {
                     }
                     None => load,
                 };
-                self.copy_later(target, &value, to.width * to.dtype.bytes() as i64)?;
+                self.copy_async(target, &value, to.width * to.dtype.bytes() as i64)?;
                 continue;
             }
-            let (from, target) = (self.wide_place(from, &t, "const ")?, self.wide_place(target, &t, "")?);
+            let (from, target) = (self.wide_element(from, &t, "const ")?, self.wide_element(target, &t, "")?);
             match guard {
                 Some((condition, outside)) => {
                     self.copy_guarded(&t, (&from, &target), condition, outside, to)?
                 }
-                None => self.line(&format!("{} = {};", target.whole(), from.whole())),
+                None => self.line(&format!("{} = {};", target.text(), from.text())),
             }
         }
         Ok(())
@@ -244,49 +259,49 @@ impl Emitter<'_> {
         (from, target): (&CExpr, &CExpr),
         condition: &Expr,
         outside: &Expr,
-        to: &Wide,
+        to: &WideAccess,
     ) -> Emit<()> {
-        let name = self.lane_name(to.firsts[0].tensor, "lanes");
+        let name = self.lane_name(to.first_elements[0].tensor, "lanes");
         let (condition, outside) = (self.value(condition)?, self.value(outside)?);
         self.open("");
         self.line(&format!("{t} {name};"));
         for (_, of) in to.lanes(0) {
-            self.line(&format!("{name}.{of} = {};", outside.whole()));
+            self.line(&format!("{name}.{of} = {};", outside.text()));
         }
-        self.line(&format!("if ({}) {name} = {};", condition.whole(), from.whole()));
-        self.line(&format!("{} = {name};", target.whole()));
+        self.line(&format!("if ({}) {name} = {};", condition.text(), from.text()));
+        self.line(&format!("{} = {name};", target.text()));
         self.close();
-        self.lanes = Lanes::default();
+        self.lanes = LoadedLanes::default();
         Ok(())
     }
 
     /// `*(float4*)&A[…]`.
-    fn wide_place(&mut self, first: &Access, t: &str, constant: &str) -> Emit<CExpr> {
+    fn wide_element(&mut self, first: &Access, t: &str, constant: &str) -> Emit<CExpr> {
         let space = match self.unit.nest.buffer(first.tensor).scope {
             Scope::Shared => self.unit.dialect.shared(),
             _ => self.unit.dialect.global(),
         };
-        Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).at_address())
+        Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).dereference())
     }
 
-    fn lane_name(&mut self, tensor: TensorId, what: &str) -> String {
-        let like = format!("{}_{what}", self.unit.names.buffer(tensor));
-        self.unit.names.local(&like, &mut self.lanes.names)
+    fn lane_name(&mut self, tensor: TensorId, suffix: &str) -> String {
+        let like = format!("{}_{suffix}", self.unit.names.buffer(tensor));
+        self.unit.names.new_local(&like, &mut self.lanes.names)
     }
 
     /// The loads of a store that every lane executes and that can be vector accesses.
-    fn wide_loads(&self, store: &Store, vector: Vector) -> Vec<(Access, Wide)> {
+    fn wide_loads(&self, store: &Store, vector: VectorLoop) -> Vec<(Access, WideAccess)> {
         // Loads run before the store, unless a lane could load an element that another lane has
         // stored.
         let target = &store.target;
         let loads = store.value.certain_loads().into_iter();
         let loads = loads.filter(|load| load.tensor != target.tensor || *load == target);
-        loads.filter_map(|load| Some((load.clone(), self.wide(load, vector)?))).collect()
+        loads.filter_map(|load| Some((load.clone(), self.wide_access(load, vector)?))).collect()
     }
 
     /// Splits an access into as few vector accesses as possible. The lanes must be neighbours, in
     /// memory that is not private to the thread.
-    fn wide(&self, access: &Access, vector: Vector) -> Option<Wide> {
+    fn wide_access(&self, access: &Access, vector: VectorLoop) -> Option<WideAccess> {
         let buffer = self.unit.nest.buffer(access.tensor);
         if buffer.scope != Scope::Shared && !self.unit.is_parameter(access.tensor) {
             return None;
@@ -297,7 +312,7 @@ impl Emitter<'_> {
             let starts = (0..vector.lanes / width).map(|part| part * width);
             let firsts = starts.map(|start| self.aligned(access, vector.lane, start, width));
             let firsts = firsts.collect::<Option<Vec<Access>>>()?;
-            Some(Wide { dtype: buffer.dtype, width, firsts })
+            Some(WideAccess { dtype: buffer.dtype, width, first_elements: firsts })
         })
     }
 
@@ -305,57 +320,59 @@ impl Emitter<'_> {
     /// element's offset is a multiple of `lanes`.
     fn aligned(&self, access: &Access, lane: VarId, start: i64, lanes: i64) -> Option<Access> {
         let from_start = IndexExpr::var(lane).offset(start);
-        let access = lane_alone(&with_lane(access, lane, &from_start), lane, lanes);
+        let access = separate_lane(&substitute_lane_in_access(access, lane, &from_start), lane, lanes);
         let mut place = IndexExpr::constant(0);
-        for (index, stride) in access.indices.iter().zip(self.unit.own_strides(access.tensor)) {
+        for (index, stride) in access.indices.iter().zip(self.unit.thread_strides(access.tensor)) {
             match index.has_data() {
                 false => place = place.add(&index.scale(stride)),
                 true if index.mentions(lane) || stride % lanes != 0 => return None,
                 true => {}
             }
         }
-        let (step, first) = place.joined().split_on(&Atom::Var(lane))?;
+        let (step, first) = place.merge_quotients().split_on(&Atom::Var(lane))?;
         let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && first.is_multiple_of(lanes);
-        aligned.then(|| at_lane(&access, lane, 0))
+        aligned.then(|| access_at_lane(&access, lane, 0))
     }
 }
 
 /// Whether the statements are only stores, each executed by all lanes or by none.
-fn go_together(stmts: &[Stmt], lane: VarId) -> bool {
+fn has_uniform_stores(stmts: &[Stmt], lane: VarId) -> bool {
     stmts.iter().all(|stmt| match stmt {
         Stmt::Store(_) => true,
-        Stmt::If(own) => {
-            let same_for_all = !own.conditions.iter().any(|condition| condition.mentions(lane));
-            same_for_all && go_together(&own.then, lane) && go_together(&own.otherwise, lane)
+        Stmt::If(conditional) => {
+            let same_for_all = !conditional.conditions.iter().any(|condition| condition.mentions(lane));
+            same_for_all
+                && has_uniform_stores(&conditional.then, lane)
+                && has_uniform_stores(&conditional.otherwise, lane)
         }
         _ => false,
     })
 }
 
-fn at_lane(access: &Access, lane: VarId, at: i64) -> Access {
-    with_lane(access, lane, &IndexExpr::constant(at))
+fn access_at_lane(access: &Access, lane: VarId, at: i64) -> Access {
+    substitute_lane_in_access(access, lane, &IndexExpr::constant(at))
 }
 
 /// The value that lane `at` stores.
-fn value_at(store: &Store, vector: Vector, at: i64) -> Expr {
+fn value_at_lane(store: &Store, vector: VectorLoop, at: i64) -> Expr {
     let mut value = store.value.clone();
-    value.map_indices(&mut |index| put(index, vector.lane, &IndexExpr::constant(at)));
+    value.map_indices(&mut |index| substitute_lane(index, vector.lane, &IndexExpr::constant(at)));
     value
 }
 
 /// An access with `by` substituted for its lane variable.
-fn with_lane(access: &Access, lane: VarId, by: &IndexExpr) -> Access {
-    let indices = access.indices.iter().map(|index| put(index, lane, by)).collect();
+fn substitute_lane_in_access(access: &Access, lane: VarId, replacement: &IndexExpr) -> Access {
+    let indices = access.indices.iter().map(|index| substitute_lane(index, lane, replacement)).collect();
     Access { indices, ..access.clone() }
 }
 
-fn put(index: &IndexExpr, lane: VarId, by: &IndexExpr) -> IndexExpr {
-    index.substitute(&mut |atom| (*atom == Atom::Var(lane)).then(|| by.clone()))
+fn substitute_lane(index: &IndexExpr, lane: VarId, replacement: &IndexExpr) -> IndexExpr {
+    index.substitute(&mut |atom| (*atom == Atom::Var(lane)).then(|| replacement.clone()))
 }
 
 /// Moves the lane variable out of quotients and remainders, where the lanes begin at a multiple of
 /// their number: `(4*t + lane) % 128` becomes `4*t % 128 + lane`.
-fn lane_alone(access: &Access, lane: VarId, lanes: i64) -> Access {
+fn separate_lane(access: &Access, lane: VarId, lanes: i64) -> Access {
     let alone = |atom: &Atom| {
         let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
         let (step, first) = pair.0.split_on(&Atom::Var(lane))?;

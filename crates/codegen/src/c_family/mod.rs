@@ -13,16 +13,17 @@
 //! | `lanes` | vector loops: one access for several elements |
 //! | `serpentine` | the order of a thread's accumulations, for operand reuse |
 //! | `combine` | reductions across the threads of a block |
-//! | `waits` | barriers moved out of conditions, for OpenCL |
+//! | `barriers` | barriers moved out of conditions, for OpenCL |
 //! | `expr` | values |
 //! | `index` | subscripts, extents and conditions |
 //! | `range` | intervals of the values of index expressions |
 //! | `c_expr` | C expressions as text, with parentheses where they are needed |
 //! | `dialect` | the languages, their spellings and other differences |
-//! | `promise` | whether pointers may be `restrict` |
+//! | `restrict` | whether pointers may be `restrict` |
 //! | `prelude` | helper functions where a language's own function differs from Tilewright's definition |
 //! | `names` | identifiers |
 
+mod barriers;
 mod c_expr;
 mod combine;
 mod dialect;
@@ -33,11 +34,10 @@ mod kernel;
 mod lanes;
 mod names;
 mod prelude;
-mod promise;
 mod range;
+mod restrict;
 mod serpentine;
 mod stmt;
-mod waits;
 
 use tilewright_ir::{LoopNest, VerifiedNest};
 use tilewright_target::Gpu;
@@ -47,15 +47,15 @@ pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// Writes the kernels of a nest in a device's language. `about` becomes the comment at the top of
+/// Writes the kernels of a nest in a device's language. `header` becomes the comment at the top of
 /// the text: the program and its schedule.
-pub fn gpu_code(nest: VerifiedNest<'_>, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
+pub fn gpu_code(nest: VerifiedNest<'_>, gpu: &Gpu, header: &str) -> Result<GpuCode, CodegenError> {
     let nest = nest.nest();
     match Dialect::from(gpu.api).has_barriers_in_conditions() {
-        true => kernel::Unit::new(nest, gpu).write(about),
+        true => kernel::Unit::new(nest, gpu).write(header),
         false => {
-            let [setup, body] = [&nest.setup, &nest.body].map(|stmts| waits::out_of_conditions(stmts));
-            kernel::Unit::new(&LoopNest { setup, body, ..nest.clone() }, gpu).write(about)
+            let [setup, body] = [&nest.setup, &nest.body].map(|stmts| barriers::hoist_from_conditions(stmts));
+            kernel::Unit::new(&LoopNest { setup, body, ..nest.clone() }, gpu).write(header)
         }
     }
 }

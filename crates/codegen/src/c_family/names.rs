@@ -166,13 +166,13 @@ pub(super) struct Identifiers {
 }
 
 impl Identifiers {
-    pub(super) fn of(nest: &LoopNest) -> Identifiers {
+    pub(super) fn new(nest: &LoopNest) -> Identifiers {
         let mut taken = BTreeSet::new();
-        let buffers = nest.buffers.iter().map(|buffer| unused(&buffer.name, &mut taken)).collect();
-        let vars = nest.vars.iter().map(|var| unused(&var.name, &mut taken)).collect();
+        let buffers = nest.buffers.iter().map(|buffer| unique_identifier(&buffer.name, &mut taken)).collect();
+        let vars = nest.vars.iter().map(|var| unique_identifier(&var.name, &mut taken)).collect();
         let scalars = nest.scalars.iter().map(|scalar| {
             let name = format!("{}_value", identifier(&scalar.name));
-            unused(&name, &mut taken)
+            unique_identifier(&name, &mut taken)
         });
         let scalars = scalars.collect();
         Identifiers { buffers, vars, scalars, taken }
@@ -192,16 +192,16 @@ impl Identifiers {
 
     /// Returns a name like `like` for a variable inside a kernel. The name differs from all names
     /// of the nest and from those in `local`, and is added to `local`.
-    pub(super) fn local(&self, like: &str, local: &mut BTreeSet<String>) -> String {
+    pub(super) fn new_local(&self, like: &str, local: &mut BTreeSet<String>) -> String {
         let mut taken = &self.taken | local;
-        let name = unused(like, &mut taken);
+        let name = unique_identifier(like, &mut taken);
         local.insert(name.clone());
         name
     }
 }
 
 /// Turns a name into an identifier that is not in `taken`, and adds it there.
-fn unused(name: &str, taken: &mut BTreeSet<String>) -> String {
+fn unique_identifier(name: &str, taken: &mut BTreeSet<String>) -> String {
     let base = identifier(name);
     let numbered = (1..).map(|number| format!("{base}_{number}"));
     let mut names = std::iter::once(base.clone()).chain(numbered);
@@ -224,14 +224,15 @@ pub(super) fn identifier(name: &str) -> String {
         plain.len() > 2 && plain.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
     let is_function = tilewright_ir::Builtin::ALL.iter().any(|builtin| plain.starts_with(builtin.name()));
     let is_converter = plain.starts_with("convert_");
-    if RESERVED.contains(&plain.as_str()) || is_macro || is_function || is_converter || is_vector(&plain) {
+    if RESERVED.contains(&plain.as_str()) || is_macro || is_function || is_converter || is_vector_type(&plain)
+    {
         plain.push('_');
     }
     plain
 }
 
 /// Whether a name is a vector type of one of the languages, such as `float4`.
-fn is_vector(name: &str) -> bool {
+fn is_vector_type(name: &str) -> bool {
     let element = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let elements = ["longlong", "ulonglong", "bool"];
     element.len() < name.len() && (RESERVED.contains(&element) || elements.contains(&element))
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(identifier("nullptr"), "nullptr_");
         assert_eq!(identifier("x4"), "x4");
         let mut taken = BTreeSet::new();
-        assert_eq!(unused("i", &mut taken), "i");
-        assert_eq!(unused("i", &mut taken), "i_1");
+        assert_eq!(unique_identifier("i", &mut taken), "i");
+        assert_eq!(unique_identifier("i", &mut taken), "i_1");
     }
 }

@@ -26,7 +26,7 @@ pub(super) enum Helper {
     /// Whether a value is NaN.
     IsNan,
     /// A `uint64` as a subscript: the largest `int64` where the value does not fit.
-    Index,
+    SaturatedIndex,
     /// A float as an integer, saturating; NaN gives 0.
     FromFloat,
     /// A double as an integer, saturating; NaN gives 0.
@@ -34,13 +34,13 @@ pub(super) enum Helper {
     /// A fused multiply-add where it is fast, for OpenCL.
     MultiplyAdd,
     /// A number as a float, rounded so that it can be rounded once more.
-    ToOdd,
+    RoundToOdd,
     /// The value of the bits of a 16-bit float.
     LoadHalf,
     /// The bits of a 16-bit float.
     StoreHalf,
     /// An asynchronous copy of this number of bytes to shared memory, for CUDA.
-    CopyLater(i64),
+    CopyAsync(i64),
     /// A subscript that is checked against its extent.
     Checked,
     /// The total over a group of threads, by this operator.
@@ -50,11 +50,11 @@ pub(super) enum Helper {
 impl Helper {
     /// The name of the function for a type.
     pub(super) fn name(self, dtype: DType) -> String {
-        format!("{}_{}", self.base(), dtype.name())
+        format!("{}_{}", self.base_name(), dtype.name())
     }
 
     /// The name without the type. The text has the functions in the order of these names.
-    pub(super) fn base(self) -> String {
+    pub(super) fn base_name(self) -> String {
         let fixed = match self {
             Helper::FloorDiv => "tw_floor_div",
             Helper::FloorMod => "tw_floor_mod",
@@ -64,16 +64,16 @@ impl Helper {
             Helper::DataMax => "tw_data_max",
             Helper::Abs => "tw_abs",
             Helper::IsNan => "tw_is_nan",
-            Helper::Index => "tw_index",
+            Helper::SaturatedIndex => "tw_index",
             Helper::FromFloat => "tw_from_float",
             Helper::FromDouble => "tw_from_double",
             Helper::MultiplyAdd => "tw_multiply_add",
-            Helper::ToOdd => "tw_to_odd",
+            Helper::RoundToOdd => "tw_to_odd",
             Helper::LoadHalf => "tw_load_half",
             Helper::StoreHalf => "tw_store_half",
-            Helper::CopyLater(bytes) => return format!("tw_copy_later_{bytes}"),
+            Helper::CopyAsync(bytes) => return format!("tw_copy_async_{bytes}"),
             Helper::Checked => "tw_checked",
-            Helper::Total(op, group) => return format!("tw_{}_of_{}", op.total(), group.name()),
+            Helper::Total(op, group) => return format!("tw_{}_of_{}", op.result_noun(), group.name()),
         };
         fixed.to_owned()
     }
@@ -121,8 +121,8 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
         ),
         Helper::Min => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
         Helper::Max => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
-        Helper::DataMin => cuda_extreme(&own, "<", "lt"),
-        Helper::DataMax => cuda_extreme(&own, ">", "gt"),
+        Helper::DataMin => cuda_min_max(&own, "<", "lt"),
+        Helper::DataMax => cuda_min_max(&own, ">", "gt"),
         // Narrow types are computed in 32 bits: NVIDIA's compiler wrongly assumes that its 16-bit
         // instruction gives a positive result for the least number.
         Helper::Abs if dtype.bits() < 32 => {
@@ -133,16 +133,16 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
             wrap = dialect.wrapping_type(dtype)
         ),
         Helper::IsNan => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
-        Helper::Index => {
+        Helper::SaturatedIndex => {
             let long = dialect.value_type(DType::Int64);
             format!("{head} {long} {own}({t} x) {{ return x >> 63 ? ({long})(({t})-1 >> 1) : ({long})x; }}\n")
         }
         Helper::FromFloat | Helper::FromDouble => from_float(dialect, helper, dtype, head),
         Helper::MultiplyAdd => multiply_add(dtype, head),
-        Helper::ToOdd => to_odd(dialect, dtype, head),
+        Helper::RoundToOdd => round_to_odd(dialect, dtype, head),
         Helper::LoadHalf => load_half(dialect, dtype, head),
         Helper::StoreHalf => store_half(dialect, dtype, head),
-        Helper::CopyLater(bytes) => copy_later(&own, bytes),
+        Helper::CopyAsync(bytes) => copy_async(&own, bytes),
         // Returns the subscript, or sets the status to the failed check's number and returns 0.
         Helper::Checked => {
             let long = dialect.value_type(DType::Int64);
@@ -170,13 +170,13 @@ fn multiply_add(dtype: DType, head: &str) -> String {
 
 /// Copies `bytes` bytes to shared memory asynchronously, or fills them with zeros. Only CUDA has
 /// this operation.
-fn copy_later(own: &str, bytes: i64) -> String {
+fn copy_async(own: &str, bytes: i64) -> String {
     // A copy of 16 bytes can bypass the first-level cache.
     let through = if bytes == 16 { "cg" } else { "ca" };
     format!(
-        "static __device__ __forceinline__ void {own}(void* to, const void* from, bool given) {{\n  unsigned int place = \
+        "static __device__ __forceinline__ void {own}(void* to, const void* from, bool enabled) {{\n  unsigned int address = \
          (unsigned int)__cvta_generic_to_shared(to);\n  asm volatile(\"cp.async.{through}.shared.global [%0], [%1], {bytes}, \
-         %2;\" :: \"r\"(place), \"l\"(from), \"r\"(given ? {bytes} : 0));\n}}\n"
+         %2;\" :: \"r\"(address), \"l\"(from), \"r\"(enabled ? {bytes} : 0));\n}}\n"
     )
 }
 
@@ -223,8 +223,8 @@ fn from_float(dialect: Dialect, helper: Helper, dtype: DType, head: &str) -> Str
 /// Converts a number to a float by truncation, and sets the last bit where truncation lost
 /// something. Rounding the result to 16 bits gives the same as rounding the number itself. Rounding
 /// twice to nearest does not.
-fn to_odd(dialect: Dialect, dtype: DType, head: &str) -> String {
-    let own = Helper::ToOdd.name(dtype);
+fn round_to_odd(dialect: Dialect, dtype: DType, head: &str) -> String {
+    let own = Helper::RoundToOdd.name(dtype);
     let t = dialect.value_type(dtype);
     let cut = match (dialect, dtype) {
         (Dialect::OpenCl, _) => "convert_float_rtz",
@@ -279,7 +279,7 @@ fn store_half(dialect: Dialect, dtype: DType, head: &str) -> String {
 /// merges two such operations into one instruction with three operands, and forgets that one of
 /// them is negated: `max(max(a, -b), c)` becomes `max(a, b, c)`. The assembler does not recognise a
 /// maximum in a comparison and a selection.
-fn cuda_extreme(name: &str, operator: &str, comparison: &str) -> String {
+fn cuda_min_max(name: &str, operator: &str, comparison: &str) -> String {
     format!(
         "static __device__ __forceinline__ int {name}(int a, int b) {{\n\
          #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1304\n  \

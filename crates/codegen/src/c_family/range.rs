@@ -11,8 +11,8 @@ use tilewright_ir::interval::{Interval, Intervals, interval_of_atom};
 use tilewright_ir::{DType, Data, VarId};
 
 /// The largest values of 32-bit and of 64-bit integers.
-pub(super) const NARROW: i128 = i32::MAX as i128;
-pub(super) const WIDE: i128 = i64::MAX as i128;
+pub(super) const MAX_INT32: i128 = i32::MAX as i128;
+pub(super) const MAX_INT64: i128 = i64::MAX as i128;
 
 /// The intervals of the variables of the enclosing loops.
 #[derive(Clone, Debug, Default)]
@@ -26,14 +26,14 @@ impl Intervals for Ranges {
     fn data(&self, data: &Data) -> Option<Interval> {
         let (low, high) = match data.value.dtype {
             // A value that does not fit 64 bits becomes the largest index.
-            DType::UInt64 => (0, WIDE),
+            DType::UInt64 => (0, MAX_INT64),
             dtype => dtype.integer_bounds()?,
         };
         Some(Interval { low, high })
     }
 
-    fn part(&self, expr: &IndexExpr) -> Option<Interval> {
-        Some(self.of(expr))
+    fn interval_of_part(&self, expr: &IndexExpr) -> Option<Interval> {
+        Some(self.interval(expr))
     }
 }
 
@@ -41,8 +41,8 @@ impl Ranges {
     /// Adds the variable of a loop that begins, with the values from 0 to the largest extent minus
     /// 1.
     pub(super) fn enter(&mut self, var: VarId, extent: &IndexExpr) {
-        let most = self.of(extent).high;
-        self.0.insert(var, Interval { low: 0, high: (most - 1).max(0) });
+        let extent_limit = self.interval(extent).high;
+        self.0.insert(var, Interval { low: 0, high: (extent_limit - 1).max(0) });
     }
 
     /// Removes the variable of a loop that ends.
@@ -52,39 +52,39 @@ impl Ranges {
 
     /// The interval of an expression that is computed in 64 bits: all values, where an intermediate
     /// result may wrap.
-    pub(super) fn of(&self, index: &IndexExpr) -> Interval {
-        self.steps(index, WIDE).unwrap_or(Interval::ALL)
+    pub(super) fn interval(&self, index: &IndexExpr) -> Interval {
+        self.checked_interval(index, MAX_INT64).unwrap_or(Interval::ALL)
     }
 
     /// Whether every intermediate result of an expression, computed from the left, fits integers up
-    /// to `most`.
-    pub(super) fn steps_within(&self, index: &IndexExpr, most: i128) -> bool {
-        self.steps(index, most).is_some()
+    /// to `limit`.
+    pub(super) fn fits(&self, index: &IndexExpr, limit: i128) -> bool {
+        self.checked_interval(index, limit).is_some()
     }
 
-    /// The interval of an expression, if every intermediate result fits integers up to `most`.
-    fn steps(&self, index: &IndexExpr, most: i128) -> Option<Interval> {
+    /// The interval of an expression, if every intermediate result fits integers up to `limit`.
+    fn checked_interval(&self, index: &IndexExpr, limit: i128) -> Option<Interval> {
         let mut sum = Interval::point(0);
         for term in index.terms() {
-            sum = within(sum.plus(self.term(term, most)?)?, most)?;
+            sum = within(sum.plus(self.term(term, limit)?)?, limit)?;
         }
-        let constant = within(Interval::point(index.constant_part()), most)?;
-        within(sum.plus(constant)?, most)
+        let constant = within(Interval::point(index.constant_part()), limit)?;
+        within(sum.plus(constant)?, limit)
     }
 
-    fn term(&self, term: &Term, most: i128) -> Option<Interval> {
+    fn term(&self, term: &Term, limit: i128) -> Option<Interval> {
         let magnitude = i128::from(term.coefficient).abs();
-        let size = within(Interval { low: magnitude, high: magnitude }, most)?;
+        let size = within(Interval { low: magnitude, high: magnitude }, limit)?;
         let product = term.factors.iter().try_fold(size, |product, factor| {
-            let factor = within(interval_of_atom(factor, self)?, most)?;
-            within(product.times(factor)?, most)
+            let factor = within(interval_of_atom(factor, self)?, limit)?;
+            within(product.times(factor)?, limit)
         })?;
         Some(if term.coefficient < 0 { product.negated() } else { product })
     }
 }
 
-fn within(interval: Interval, most: i128) -> Option<Interval> {
-    interval.is_within(most).then_some(interval)
+fn within(interval: Interval, limit: i128) -> Option<Interval> {
+    interval.is_within(limit).then_some(interval)
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn ends(ranges: &Ranges, index: &IndexExpr) -> (i128, i128) {
-        let Interval { low, high } = ranges.of(index);
+        let Interval { low, high } = ranges.interval(index);
         (low, high)
     }
 
@@ -115,28 +115,28 @@ mod tests {
     }
 
     #[test]
-    fn steps_count_and_not_only_results() {
+    fn intermediate_results_must_fit_too() {
         let ranges = ranges();
-        assert!(ranges.steps_within(&var(1).scale(2000), NARROW));
-        assert!(!ranges.steps_within(&var(1).scale(3000), NARROW));
+        assert!(ranges.fits(&var(1).scale(2000), MAX_INT32));
+        assert!(!ranges.fits(&var(1).scale(3000), MAX_INT32));
         // The dividend has a type of its own, so its size does not count.
         let quotient = var(1).scale(3000).floor_div(&IndexExpr::constant(7001));
-        assert!(ranges.steps_within(&quotient, NARROW));
+        assert!(ranges.fits(&quotient, MAX_INT32));
         let difference = var(1).scale(1500).sub(&var(0).scale(1 << 31));
-        assert!(!ranges.steps_within(&difference, NARROW));
+        assert!(!ranges.fits(&difference, MAX_INT32));
     }
 
     #[test]
     fn data_has_the_values_of_its_type() {
         let ranges = ranges();
         assert_eq!(ends(&ranges, &data(DType::UInt8).offset(1)), (1, 256));
-        assert!(ranges.steps_within(&data(DType::Int32), NARROW));
-        assert!(!ranges.steps_within(&data(DType::Int32).scale(-1), NARROW));
-        assert!(!ranges.steps_within(&data(DType::UInt32), NARROW));
-        assert!(ranges.steps_within(&data(DType::UInt32).scale(2), WIDE));
+        assert!(ranges.fits(&data(DType::Int32), MAX_INT32));
+        assert!(!ranges.fits(&data(DType::Int32).scale(-1), MAX_INT32));
+        assert!(!ranges.fits(&data(DType::UInt32), MAX_INT32));
+        assert!(ranges.fits(&data(DType::UInt32).scale(2), MAX_INT64));
         let beyond = data(DType::Int64).offset(1);
-        assert!(!ranges.steps_within(&beyond, WIDE));
-        assert_eq!(ranges.of(&beyond), Interval::ALL);
+        assert!(!ranges.fits(&beyond, MAX_INT64));
+        assert_eq!(ranges.interval(&beyond), Interval::ALL);
         // A sum that wraps inside a remainder does not widen the remainder's interval.
         assert_eq!(ends(&ranges, &beyond.modulo(&IndexExpr::constant(10))), (0, 9));
     }

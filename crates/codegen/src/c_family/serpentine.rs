@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! for i in 8                          for i in 8
-//!   for j in 8                   →      for j_turn in 8
-//!     O[i, j] += a[i] * b[j]              j = i % 2 == 0 ? j_turn : 7 - j_turn
+//!   for j in 8                   →      for j_count in 8
+//!     O[i, j] += a[i] * b[j]              j = i % 2 == 0 ? j_count : 7 - j_count
 //!                                         O[i, j] += a[i] * b[j]
 //! ```
 //!
@@ -28,59 +28,60 @@ impl Emitter<'_> {
     /// Writes nested unrolled loops around an accumulation in serpentine order. Returns false, and
     /// writes nothing, if `outermost` does not begin such loops.
     pub(super) fn serpentine(&mut self, outermost: &For) -> Emit<bool> {
-        let Some(loops) = self.loops_around_sums(outermost) else { return Ok(false) };
+        let Some(loops) = self.accumulation_loops(outermost) else { return Ok(false) };
         let [first, .., innermost] = loops.as_slice() else { return Ok(false) };
         let mut taken = BTreeSet::new();
         // The counters of enclosing loops whose sum is even exactly when the next loop runs
         // forwards.
-        let mut turns: Vec<CExpr> = Vec::new();
-        for own in &loops {
-            let (var, extent) = (self.unit.names.var(own.var).to_owned(), self.index(&own.extent)?);
-            let most = own.extent.as_constant().unwrap_or(1);
-            self.ranges.enter(own.var, &own.extent);
+        let mut parity_counters: Vec<CExpr> = Vec::new();
+        for current_loop in &loops {
+            let (var, extent) =
+                (self.unit.names.var(current_loop.var).to_owned(), self.index(&current_loop.extent)?);
+            let most = current_loop.extent.as_constant().unwrap_or(1);
+            self.ranges.enter(current_loop.var, &current_loop.extent);
             self.line(self.unit.dialect.unroll());
-            let is_first = own.var == first.var;
-            let turn = match is_first {
+            let is_first = current_loop.var == first.var;
+            let counter = match is_first {
                 true => var.clone(),
-                false => self.unit.names.local(&format!("{var}_turn"), &mut taken),
+                false => self.unit.names.new_local(&format!("{var}_count"), &mut taken),
             };
-            let t = self.var_type(own.var);
-            let inside = CExpr::binary(BinaryOp::Less, &CExpr::atom(&turn), &extent);
-            self.open(&format!("for ({t} {turn} = 0; {}; ++{turn}) ", inside.whole()));
-            let turn = CExpr::atom(turn);
+            let t = self.var_type(current_loop.var);
+            let inside = CExpr::binary(BinaryOp::Less, &CExpr::atom(&counter), &extent);
+            self.open(&format!("for ({t} {counter} = 0; {}; ++{counter}) ", inside.text()));
+            let counter = CExpr::atom(counter);
             if !is_first {
-                let there = in_turn(&turns, &turn, &self.number(most - 1));
-                self.line(&format!("const {t} {var} = {};", there.whole()));
+                let value = serpentine_index(&parity_counters, &counter, &self.number(most - 1));
+                self.line(&format!("const {t} {var} = {};", value.text()));
             }
             // With an even trip count, the counters further out no longer affect the parity.
             if most % 2 == 0 {
-                turns.clear();
+                parity_counters.clear();
             }
-            turns.push(turn);
+            parity_counters.push(counter);
         }
         self.stmts(&innermost.body)?;
-        for own in loops.iter().rev() {
+        for current_loop in loops.iter().rev() {
             self.close();
-            self.ranges.leave(own.var);
+            self.ranges.leave(current_loop.var);
         }
         Ok(true)
     }
 
     /// Returns perfectly nested unrolled loops whose innermost body accumulates into a register.
-    fn loops_around_sums<'n>(&self, outermost: &'n For) -> Option<Vec<&'n For>> {
+    fn accumulation_loops<'n>(&self, outermost: &'n For) -> Option<Vec<&'n For>> {
         let mut loops = vec![outermost];
         loop {
-            let own = *loops.last()?;
-            let fixed = own.extent.as_constant().is_some_and(|extent| extent > 0);
-            if !fixed || !matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector) {
+            let last_loop = *loops.last()?;
+            let has_constant_extent = last_loop.extent.as_constant().is_some_and(|extent| extent > 0);
+            if !has_constant_extent || !matches!(last_loop.kind, LoopKind::Unrolled | LoopKind::Vector) {
                 return None;
             }
-            match own.body.as_slice() {
+            match last_loop.body.as_slice() {
                 [Stmt::For(inner)] => loops.push(inner),
                 [Stmt::Store(store)] => {
                     let target = self.unit.nest.buffer(store.target.tensor);
-                    let sums = store.reduce.is_some() && target.scope == Scope::Register;
-                    return (sums && !self.gains_by_lanes(own)).then_some(loops);
+                    let is_accumulation = store.reduce.is_some() && target.scope == Scope::Register;
+                    return (is_accumulation && !self.has_profitable_wide_load(last_loop)).then_some(loops);
                 }
                 _ => return None,
             }
@@ -88,9 +89,9 @@ impl Emitter<'_> {
     }
 }
 
-/// `turn` if the sum of `turns` is even, and `last - turn` if the sum is odd.
-fn in_turn(turns: &[CExpr], turn: &CExpr, last: &CExpr) -> CExpr {
-    let odd = CExpr::binary(BinaryOp::Mod, &CExpr::sum(turns), &CExpr::atom("2"));
+/// `counter` if the sum of `parity_counters` is even, and `last - counter` if the sum is odd.
+fn serpentine_index(parity_counters: &[CExpr], counter: &CExpr, last: &CExpr) -> CExpr {
+    let odd = CExpr::binary(BinaryOp::Mod, &CExpr::sum(parity_counters), &CExpr::atom("2"));
     let is_even = CExpr::binary(BinaryOp::Equal, &odd, &CExpr::atom("0"));
-    CExpr::choice(&is_even, turn, &CExpr::binary(BinaryOp::Sub, last, turn))
+    CExpr::conditional(&is_even, counter, &CExpr::binary(BinaryOp::Sub, last, counter))
 }

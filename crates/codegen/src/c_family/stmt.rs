@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Allocate, Axis, Buffer, Combining, For, If, LoopKind, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Axis, Buffer, CombineNest, For, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, ReduceOp, ScalarId, TensorId};
 
+use super::barriers;
 use super::c_expr::CExpr;
-use super::expr::Stored;
+use super::expr::StoredValue;
 use super::host::Argument;
 use super::kernel::Unit;
-use super::lanes::Lanes;
+use super::lanes::LoadedLanes;
 use super::prelude::Helper;
 use super::range::Ranges;
-use super::waits;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
@@ -29,18 +29,18 @@ pub(super) struct Emitter<'a> {
     /// The number of threads of a block along each axis. `threads` holds the axes of the enclosing
     /// thread loops.
     pub(super) block: [u32; 3],
-    threads: BTreeSet<Axis>,
+    thread_axes: BTreeSet<Axis>,
     /// The offset of each shared buffer in shared memory.
     pub(super) shared: BTreeMap<TensorId, i64>,
     /// The offset of the shared memory for reductions across threads.
-    pub(super) combine_room: i64,
+    pub(super) reduction_offset: i64,
     /// The arguments that the kernel needs.
     pub(super) arguments: Vec<Argument>,
     /// The prelude functions that the kernel calls, each once.
-    pub(super) functions: Vec<(Helper, DType)>,
+    pub(super) helpers: Vec<(Helper, DType)>,
     pub(super) checks: &'a mut Vec<Check>,
     /// The elements that the lanes of a vector loop have loaded together.
-    pub(super) lanes: Lanes,
+    pub(super) lanes: LoadedLanes,
 }
 
 impl<'a> Emitter<'a> {
@@ -48,7 +48,7 @@ impl<'a> Emitter<'a> {
         unit: &'a Unit<'a>,
         ranges: Ranges,
         (grid, block): ([u32; 3], [u32; 3]),
-        (shared, combine_room): (BTreeMap<TensorId, i64>, i64),
+        (shared, reduction_offset): (BTreeMap<TensorId, i64>, i64),
         checks: &'a mut Vec<Check>,
     ) -> Emitter<'a> {
         Emitter {
@@ -58,13 +58,13 @@ impl<'a> Emitter<'a> {
             ranges,
             grid,
             block,
-            threads: BTreeSet::new(),
+            thread_axes: BTreeSet::new(),
             shared,
-            combine_room,
+            reduction_offset,
             arguments: Vec::new(),
-            functions: Vec::new(),
+            helpers: Vec::new(),
             checks,
-            lanes: Lanes::default(),
+            lanes: LoadedLanes::default(),
         }
     }
 
@@ -87,33 +87,37 @@ impl<'a> Emitter<'a> {
     }
 
     /// Records that a prelude function is used, and returns its name.
-    pub(super) fn needs(&mut self, helper: Helper, dtype: DType) -> String {
-        if !self.functions.contains(&(helper, dtype)) {
-            self.functions.push((helper, dtype));
+    pub(super) fn require_helper(&mut self, helper: Helper, dtype: DType) -> String {
+        if !self.helpers.contains(&(helper, dtype)) {
+            self.helpers.push((helper, dtype));
         }
         helper.name(dtype)
     }
 
-    pub(super) fn uses(&mut self, argument: Argument) {
+    pub(super) fn add_argument(&mut self, argument: Argument) {
         if !self.arguments.contains(&argument) {
             self.arguments.push(argument);
         }
     }
 
     /// The reduction inside a condition that must wait outside the condition.
-    fn combining<'s>(&self, choice: &'s If) -> Option<Combining<'s>> {
-        if self.unit.dialect.has_barriers_in_conditions() { None } else { waits::combining(choice) }
+    fn conditional_reduction<'s>(&self, conditional: &'s If) -> Option<CombineNest<'s>> {
+        if self.unit.dialect.has_barriers_in_conditions() {
+            None
+        } else {
+            barriers::conditional_reduction(conditional)
+        }
     }
 
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(choice) => match self.combining(choice) {
-                Some(combining) => self.combine(&combining, &choice.conditions),
-                None => self.choice(choice, &mut |this, stmts| this.stmts(stmts)),
+            Stmt::If(conditional) => match self.conditional_reduction(conditional) {
+                Some(combining) => self.combine(&combining, &conditional.conditions),
+                None => self.conditional(conditional, &mut |this, stmts| this.stmts(stmts)),
             },
-            Stmt::Allocate(room) => self.allocate(room),
-            Stmt::Store(store) => self.in_thread(|this| this.store(store)),
+            Stmt::Allocate(allocation) => self.allocate(allocation),
+            Stmt::Store(store) => self.in_first_threads(|this| this.store(store)),
             // A GPU runs other threads while one waits for memory, so it needs no prefetch.
             Stmt::Prefetch(_) => Ok(()),
             Stmt::Sync(sync) => {
@@ -123,7 +127,8 @@ impl<'a> Emitter<'a> {
                 Ok(())
             }
             Stmt::Combine(_) => {
-                Err(CodegenError::Unsupported("threads that are combined beside something else".into()))
+                let what = "a reduction across threads whose thread loops contain other statements";
+                Err(CodegenError::Unsupported(what.into()))
             }
         })
     }
@@ -131,35 +136,35 @@ impl<'a> Emitter<'a> {
     // Loops.
 
     fn for_loop(&mut self, inner: &For) -> Emit<()> {
-        if let Some(combining) = inner.combining() {
+        if let Some(combining) = inner.combine_nest() {
             return self.combine(&combining, &[]);
         }
         self.ranges.enter(inner.var, &inner.extent);
         let done = match inner.kind {
             LoopKind::Block(axis) => {
                 let running = i64::from(self.grid[axis as usize]);
-                self.spread(inner, self.unit.dialect.block_index(axis), running)
+                self.block_or_thread_loop(inner, self.unit.dialect.block_index(axis), running)
             }
             LoopKind::Thread(axis) => self.thread_loop(inner, axis),
-            LoopKind::Serial | LoopKind::Parallel => self.counted(inner, None),
+            LoopKind::Serial | LoopKind::Parallel => self.counted_loop(inner, None),
             LoopKind::Unrolled | LoopKind::Vector if self.serpentine(inner)? => Ok(()),
-            LoopKind::Unrolled => self.counted(inner, Some(self.unit.dialect.unroll())),
+            LoopKind::Unrolled => self.counted_loop(inner, Some(self.unit.dialect.unroll())),
             LoopKind::Vector => match self.vector_loop(inner)? {
                 true => Ok(()),
-                false => self.counted(inner, Some(self.unit.dialect.unroll())),
+                false => self.counted_loop(inner, Some(self.unit.dialect.unroll())),
             },
         };
         self.ranges.leave(inner.var);
         done
     }
 
-    fn counted(&mut self, inner: &For, hint: Option<&str>) -> Emit<()> {
+    fn counted_loop(&mut self, inner: &For, hint: Option<&str>) -> Emit<()> {
         let (var, extent) = (self.unit.names.var(inner.var).to_owned(), self.index(&inner.extent)?);
         if let Some(hint) = hint {
             self.line(hint);
         }
         let inside = CExpr::binary(BinaryOp::Less, &CExpr::atom(&var), &extent);
-        self.open(&format!("for ({} {var} = 0; {}; ++{var}) ", self.var_type(inner.var), inside.whole()));
+        self.open(&format!("for ({} {var} = 0; {}; ++{var}) ", self.var_type(inner.var), inside.text()));
         self.stmts(&inner.body)?;
         self.close();
         Ok(())
@@ -167,11 +172,11 @@ impl<'a> Emitter<'a> {
 
     /// Writes a loop with one iteration for each block or thread. `running` is the number of blocks
     /// or threads that execute the statement.
-    fn spread(&mut self, inner: &For, index: CExpr, running: i64) -> Emit<()> {
+    fn block_or_thread_loop(&mut self, inner: &For, index: CExpr, running: i64) -> Emit<()> {
         let var = self.unit.names.var(inner.var).to_owned();
         let extent = inner.extent.as_constant().unwrap_or(1);
         self.open("");
-        self.line(&format!("const {} {var} = {};", self.var_type(inner.var), index.whole()));
+        self.line(&format!("const {} {var} = {};", self.var_type(inner.var), index.text()));
         if running == extent {
             self.stmts(&inner.body)?;
         } else {
@@ -185,33 +190,33 @@ impl<'a> Emitter<'a> {
 
     /// Declares the variable of a thread loop. Every thread has the variable, whether or not the
     /// thread is within the loop's extent.
-    pub(super) fn thread_variable(&mut self, own: &For) {
-        let Some(axis) = own.thread_axis() else { return };
-        self.ranges.enter(own.var, &IndexExpr::constant(i64::from(self.block[axis as usize])));
-        let (var, index) = (self.unit.names.var(own.var), self.unit.dialect.thread_index(axis));
-        self.line(&format!("const {} {var} = {};", self.var_type(own.var), index.whole()));
+    pub(super) fn thread_variable(&mut self, thread_loop: &For) {
+        let Some(axis) = thread_loop.thread_axis() else { return };
+        self.ranges.enter(thread_loop.var, &IndexExpr::constant(i64::from(self.block[axis as usize])));
+        let (var, index) = (self.unit.names.var(thread_loop.var), self.unit.dialect.thread_index(axis));
+        self.line(&format!("const {} {var} = {};", self.var_type(thread_loop.var), index.text()));
     }
 
     fn thread_loop(&mut self, inner: &For, axis: Axis) -> Emit<()> {
-        self.threads.insert(axis);
+        self.thread_axes.insert(axis);
         let running = i64::from(self.block[axis as usize]);
-        let done = self.spread(inner, self.unit.dialect.thread_index(axis), running);
-        self.threads.remove(&axis);
+        let done = self.block_or_thread_loop(inner, self.unit.dialect.thread_index(axis), running);
+        self.thread_axes.remove(&axis);
         done
     }
 
     /// Guards a statement so that only the first thread runs it along each axis with several
     /// threads and no enclosing thread loop.
-    pub(super) fn in_thread(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
-        let idle: Vec<CExpr> = Axis::ALL
+    pub(super) fn in_first_threads(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
+        let guards: Vec<CExpr> = Axis::ALL
             .into_iter()
-            .filter(|axis| self.block[*axis as usize] > 1 && !self.threads.contains(axis))
+            .filter(|axis| self.block[*axis as usize] > 1 && !self.thread_axes.contains(axis))
             .map(|axis| self.unit.dialect.is_first_thread(axis))
             .collect();
-        if idle.is_empty() {
+        if guards.is_empty() {
             return emit(self);
         }
-        self.open(&format!("if ({}) ", CExpr::all(&idle).whole()));
+        self.open(&format!("if ({}) ", CExpr::all(&guards).text()));
         emit(self)?;
         self.close();
         Ok(())
@@ -220,33 +225,33 @@ impl<'a> Emitter<'a> {
     // Choices and buffers.
 
     /// Writes a conditional statement, with `side` writing its branches.
-    pub(super) fn choice(
+    pub(super) fn conditional(
         &mut self,
-        choice: &If,
-        side: &mut dyn FnMut(&mut Self, &[Stmt]) -> Emit<()>,
+        conditional: &If,
+        write_branch: &mut dyn FnMut(&mut Self, &[Stmt]) -> Emit<()>,
     ) -> Emit<()> {
-        let all = CExpr::all(&self.conditions(&choice.conditions)?);
-        self.open(&format!("if ({}) ", all.whole()));
-        side(self, &choice.then)?;
+        let all = CExpr::all(&self.conditions(&conditional.conditions)?);
+        self.open(&format!("if ({}) ", all.text()));
+        write_branch(self, &conditional.then)?;
         self.depth -= 1;
-        if !choice.otherwise.is_empty() {
+        if !conditional.otherwise.is_empty() {
             self.line("} else {");
             self.depth += 1;
-            side(self, &choice.otherwise)?;
+            write_branch(self, &conditional.otherwise)?;
             self.depth -= 1;
         }
         self.line("}");
         Ok(())
     }
 
-    fn allocate(&mut self, room: &Allocate) -> Emit<()> {
+    fn allocate(&mut self, allocation: &Allocate) -> Emit<()> {
         let dialect = self.unit.dialect;
-        let buffer = self.unit.nest.buffer(room.buffer);
-        let name = self.unit.names.buffer(room.buffer).to_owned();
+        let buffer = self.unit.nest.buffer(allocation.buffer);
+        let name = self.unit.names.buffer(allocation.buffer).to_owned();
         match buffer.scope {
             Scope::Shared => {
                 let (space, t) = (dialect.shared(), dialect.memory_type(buffer.dtype));
-                let offset = self.shared.get(&room.buffer).copied().unwrap_or(0);
+                let offset = self.shared.get(&allocation.buffer).copied().unwrap_or(0);
                 self.line(&format!("{space}{t}* const {name} = ({space}{t}*)(tw_shared + {offset});"));
             }
             Scope::Register | Scope::Scratch => {
@@ -254,26 +259,27 @@ impl<'a> Emitter<'a> {
                     Scope::Register => dialect.value_type(buffer.dtype),
                     _ => dialect.memory_type(buffer.dtype),
                 };
-                let elements = self.unit.own_elements(room.buffer);
+                let elements = self.unit.thread_elements(allocation.buffer);
                 self.line(&format!("{t} {name}[{elements}];"));
             }
             Scope::Argument(_) | Scope::Constant => {
-                return Err(CodegenError::Unsupported(format!("room for `{}` in a kernel", buffer.name)));
+                let what = format!("an allocation of argument or constant `{}`", buffer.name);
+                return Err(CodegenError::Unsupported(what));
             }
         }
-        self.stmts(&room.body)
+        self.stmts(&allocation.body)
     }
 
     // Accesses.
 
     /// Writes the offset of an access in its buffer. Subscripts that depend on data are checked.
-    fn place(&mut self, access: &Access) -> Emit<CExpr> {
+    fn element_offset(&mut self, access: &Access) -> Emit<CExpr> {
         let nest = self.unit.nest;
         let buffer = nest.buffer(access.tensor);
-        let spread = self.unit.spread_dimensions(access.tensor);
+        let spread = self.unit.distributed_dimensions(access.tensor);
         let (mut plain, mut parts) = (IndexExpr::constant(0), Vec::new());
         for (dimension, (index, stride)) in
-            access.indices.iter().zip(self.unit.own_strides(access.tensor)).enumerate()
+            access.indices.iter().zip(self.unit.thread_strides(access.tensor)).enumerate()
         {
             if spread.contains(&dimension) {
                 continue;
@@ -286,10 +292,10 @@ impl<'a> Emitter<'a> {
                 plain = plain.add(&index.scale(stride));
             }
         }
-        let plain = plain.joined();
+        let plain = plain.merge_quotients();
         if plain.is_overflow() {
             return Err(CodegenError::Unsupported(format!(
-                "the subscripts of `{}` are too long",
+                "subscripts of `{}` that overflow 64 bits",
                 buffer.name
             )));
         }
@@ -308,22 +314,22 @@ impl<'a> Emitter<'a> {
         index: &IndexExpr,
         buffer: &Buffer,
     ) -> Emit<CExpr> {
-        let declared = index.declared(buffer.shape[dimension]);
+        let declared = index.declared_conditions(buffer.shape[dimension]);
         let is_declared = !declared.is_empty();
         let check = Check { buffer: access.tensor, dimension, is_declared, origin: access.origin };
         let number = self.check_number(check);
-        self.uses(Argument::Status);
-        let width = self.width(index).max(self.place_width());
-        let function = self.needs(Helper::Checked, width.dtype());
+        self.add_argument(Argument::Status);
+        let width = self.width(index).max(self.offset_width());
+        let function = self.require_helper(Helper::Checked, width.dtype());
         let mut at = self.index_in(index, width)?;
         if is_declared {
             let holds = CExpr::all(&self.conditions(&declared)?);
-            at = CExpr::choice(&holds, &at, &self.number(-1));
+            at = CExpr::conditional(&holds, &at, &self.number(-1));
         }
         let extent = self.number(buffer.shape[dimension]);
         let arguments = [at, extent, CExpr::atom("status"), CExpr::atom(number.to_string())];
         let checked = CExpr::call(&function, &arguments);
-        let wanted = self.place_width().dtype();
+        let wanted = self.offset_width().dtype();
         Ok(if width.dtype() == wanted { checked } else { checked.cast(self.type_name(wanted)) })
     }
 
@@ -344,10 +350,10 @@ impl<'a> Emitter<'a> {
     /// `A[...]`.
     pub(super) fn element(&mut self, access: &Access) -> Emit<CExpr> {
         if self.unit.is_parameter(access.tensor) {
-            self.uses(Argument::Buffer(access.tensor));
+            self.add_argument(Argument::Buffer(access.tensor));
         }
-        let place = self.place(access)?;
-        Ok(CExpr::element(self.unit.names.buffer(access.tensor), &place))
+        let offset = self.element_offset(access)?;
+        Ok(CExpr::element(self.unit.names.buffer(access.tensor), &offset))
     }
 
     /// Writes the value of an element in memory.
@@ -356,15 +362,15 @@ impl<'a> Emitter<'a> {
             Some(loaded) => CExpr::atom(loaded),
             None => self.element(access)?,
         };
-        Ok(self.read(element, self.stored_type(access.tensor)))
+        Ok(self.decode(element, self.memory_dtype(access.tensor)))
     }
 
     /// Converts an element as stored in memory to a value. `dtype` is `None` for registers, which
     /// hold values already.
-    fn read(&mut self, stored: CExpr, dtype: Option<DType>) -> CExpr {
+    fn decode(&mut self, stored: CExpr, dtype: Option<DType>) -> CExpr {
         match dtype {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                CExpr::call(&self.needs(Helper::LoadHalf, half), &[stored])
+                CExpr::call(&self.require_helper(Helper::LoadHalf, half), &[stored])
             }
             Some(DType::Bool) => CExpr::binary(BinaryOp::NotEqual, &stored, &CExpr::atom("0")),
             _ => stored,
@@ -372,80 +378,81 @@ impl<'a> Emitter<'a> {
     }
 
     /// The type of a buffer in memory, or `None` for registers, which hold values.
-    fn stored_type(&self, tensor: TensorId) -> Option<DType> {
+    fn memory_dtype(&self, tensor: TensorId) -> Option<DType> {
         let buffer = self.unit.nest.buffer(tensor);
         (buffer.scope != Scope::Register).then_some(buffer.dtype)
     }
 
     pub(super) fn scalar(&mut self, id: ScalarId, dtype: DType) -> CExpr {
-        self.uses(Argument::Scalar(id));
+        self.add_argument(Argument::Scalar(id));
         let name = CExpr::atom(self.unit.names.scalar(id));
-        self.read(name, Some(dtype))
+        self.decode(name, Some(dtype))
     }
 
     /// Writes an asynchronous copy to shared memory.
-    pub(super) fn copy_later(&mut self, to: &Access, value: &Expr, bytes: i64) -> Emit<()> {
+    pub(super) fn copy_async(&mut self, to: &Access, value: &Expr, bytes: i64) -> Emit<()> {
         let target = self.element(to)?;
         let (source, given) = match &value.kind {
             ExprKind::Select(parts) => (&parts[1], Some(self.value(&parts[0])?)),
             _ => (value, None),
         };
         let ExprKind::Load(from) = &source.kind else {
-            return Err(CodegenError::Unsupported("a store that is done later, and no copy".into()));
+            let what = "an asynchronous store that is not a copy";
+            return Err(CodegenError::Unsupported(what.into()));
         };
         let source = self.element(from)?;
-        let function = self.needs(Helper::CopyLater(bytes), DType::Bool);
+        let function = self.require_helper(Helper::CopyAsync(bytes), DType::Bool);
         let first = self.unit.names.buffer(from.tensor);
         let (from, given) = match given {
             // Nothing is read where the condition fails, but the address must be valid.
-            Some(given) => (CExpr::choice(&given, &source.address(), &CExpr::atom(first)), given),
+            Some(given) => (CExpr::conditional(&given, &source.address(), &CExpr::atom(first)), given),
             None => (source.address(), CExpr::atom("true")),
         };
         let copy = CExpr::call(&function, &[target.address(), from, given]);
-        self.line(&format!("{};", copy.whole()));
+        self.line(&format!("{};", copy.text()));
         Ok(())
     }
 
     pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
-        if store.later && self.unit.has_later_copies {
+        if store.is_asynchronous && self.unit.has_async_copies {
             let bytes = self.unit.nest.buffer(store.target.tensor).dtype.bytes() as i64;
-            return self.copy_later(&store.target, &store.value, bytes);
+            return self.copy_async(&store.target, &store.value, bytes);
         }
-        let stored = self.stored(store)?;
-        self.put(store, stored)
+        let stored = self.stored_value(store)?;
+        self.store_value(store, stored)
     }
 
     /// Writes a store of a value to the statement's target.
-    pub(super) fn put(&mut self, store: &Store, stored: Stored) -> Emit<()> {
+    pub(super) fn store_value(&mut self, store: &Store, stored: StoredValue) -> Emit<()> {
         let target = self.element(&store.target)?;
-        self.put_at(target, store, stored);
+        self.store_value_at(target, store, stored);
         Ok(())
     }
 
     /// Writes the same store, with `target` in place of the element.
-    pub(super) fn put_at(&mut self, target: CExpr, store: &Store, stored: Stored) {
-        let (dtype, memory) = (store.value.dtype, self.stored_type(store.target.tensor));
+    pub(super) fn store_value_at(&mut self, target: CExpr, store: &Store, stored: StoredValue) {
+        let (dtype, memory) = (store.value.dtype, self.memory_dtype(store.target.tensor));
         let value = match (stored, store.reduce) {
-            (Stored::Value(value), None) => value,
-            (Stored::Product(left, right), _) => {
-                let total = self.read(target.clone(), memory);
+            (StoredValue::Value(value), None) => value,
+            (StoredValue::Product(left, right), _) => {
+                let total = self.decode(target.clone(), memory);
                 self.multiply_add(&left, &right, &total, dtype)
             }
-            (Stored::Value(value), Some(op)) => {
-                let total = self.read(target.clone(), memory);
+            (StoredValue::Value(value), Some(op)) => {
+                let total = self.decode(target.clone(), memory);
                 if op == ReduceOp::Add && dtype.is_float() && total == target {
-                    self.line(&format!("{} += {};", target.whole(), value.whole()));
+                    self.line(&format!("{} += {};", target.text(), value.text()));
                     return;
                 }
-                self.reduced(op, &total, &value, dtype)
+                self.reduce_value(op, &total, &value, dtype)
             }
         };
         let value = match memory {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                CExpr::call(&self.needs(Helper::StoreHalf, half), &[value])
+                CExpr::call(&self.require_helper(Helper::StoreHalf, half), &[value])
             }
             _ => value,
         };
-        self.line(&format!("{} = {};", target.whole(), value.whole()));
+        self.line(&format!("{} = {};", target.text(), value.text()));
     }
 }

@@ -9,7 +9,7 @@ use super::ops::{BUILT, RESULT, Value, element_type};
 
 /// The value that a statement stores, or reduces into its target.
 #[derive(Clone, Copy)]
-pub(super) enum Stored<'ctx> {
+pub(super) enum StoredValue<'ctx> {
     /// A value.
     Value(Value<'ctx>),
     /// A product that is added to the target without being rounded first: see
@@ -17,12 +17,12 @@ pub(super) enum Stored<'ctx> {
     Product(Value<'ctx>, Value<'ctx>),
 }
 
-impl<'ctx> Stored<'ctx> {
+impl<'ctx> StoredValue<'ctx> {
     /// Applies `map` to each value.
-    pub(super) fn map(self, mut map: impl FnMut(Value<'ctx>) -> Value<'ctx>) -> Stored<'ctx> {
+    pub(super) fn map(self, mut map: impl FnMut(Value<'ctx>) -> Value<'ctx>) -> StoredValue<'ctx> {
         match self {
-            Stored::Value(value) => Stored::Value(map(value)),
-            Stored::Product(left, right) => Stored::Product(map(left), map(right)),
+            StoredValue::Value(value) => StoredValue::Value(map(value)),
+            StoredValue::Product(left, right) => StoredValue::Product(map(left), map(right)),
         }
     }
 }
@@ -104,8 +104,8 @@ impl<'ctx> Unit<'ctx, '_> {
             BinaryOp::Mul => self.ops.binary(InstructionOpcode::FMul, left, right),
             BinaryOp::Div => self.ops.binary(InstructionOpcode::FDiv, left, right),
             BinaryOp::Mod => self.float_remainder(left, right),
-            BinaryOp::Min => self.float_extreme(FloatPredicate::OLT, "llvm.minnum", left, right),
-            _ => self.float_extreme(FloatPredicate::OGT, "llvm.maxnum", left, right),
+            BinaryOp::Min => self.float_min_max(FloatPredicate::OLT, "llvm.minnum", left, right),
+            _ => self.float_min_max(FloatPredicate::OGT, "llvm.maxnum", left, right),
         }
     }
 
@@ -117,28 +117,28 @@ impl<'ctx> Unit<'ctx, '_> {
         let negative = |value| ops.fcmp(FloatPredicate::OLT, value, zero);
         let some = ops.fcmp(FloatPredicate::UNE, remainder, zero);
         let opposite = ops.and(some, ops.xor(negative(remainder), negative(right)));
-        let moved = ops.binary(InstructionOpcode::FAdd, remainder, right);
-        ops.select(opposite, moved, remainder)
+        let corrected = ops.binary(InstructionOpcode::FAdd, remainder, right);
+        ops.select(opposite, corrected, remainder)
     }
 
     /// The smaller or larger value; if one is NaN, the other. With a constant operand, one
     /// comparison is enough.
-    fn float_extreme(
+    fn float_min_max(
         &self,
-        beats: FloatPredicate,
+        predicate: FloatPredicate,
         name: &str,
         left: Value<'ctx>,
         right: Value<'ctx>,
     ) -> Value<'ctx> {
-        let is_number = |value: Value<'ctx>| match value {
+        let is_nan_free = |value: Value<'ctx>| match value {
             Value::FloatValue(value) => {
                 value.is_const() && value.get_constant().is_some_and(|(value, _)| !value.is_nan())
             }
             _ => false,
         };
         for (value, constant) in [(left, right), (right, left)] {
-            if is_number(constant) {
-                return self.ops.select(self.ops.fcmp(beats, value, constant), value, constant);
+            if is_nan_free(constant) {
+                return self.ops.select(self.ops.fcmp(predicate, value, constant), value, constant);
             }
         }
         self.ops.elementwise(name, &[left, right])
@@ -259,34 +259,34 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// The stored value as one value. A product is rounded before the addition.
-    pub(super) fn settled(&self, stored: Stored<'ctx>) -> Value<'ctx> {
+    pub(super) fn single_value(&self, stored: StoredValue<'ctx>) -> Value<'ctx> {
         match stored {
-            Stored::Value(value) => value,
-            Stored::Product(left, right) => self.ops.binary(InstructionOpcode::FMul, left, right),
+            StoredValue::Value(value) => value,
+            StoredValue::Product(left, right) => self.ops.binary(InstructionOpcode::FMul, left, right),
         }
     }
 
     /// Reduces one more value or product into a total that `buffer` holds.
-    pub(super) fn reduced(
+    pub(super) fn reduce_value(
         &self,
         op: ReduceOp,
         total: Value<'ctx>,
-        stored: Stored<'ctx>,
+        stored: StoredValue<'ctx>,
         buffer: TensorId,
     ) -> Value<'ctx> {
         let value = match stored {
-            Stored::Value(value) => value,
-            Stored::Product(left, right) => return self.multiply_add(left, right, total),
+            StoredValue::Value(value) => value,
+            StoredValue::Product(left, right) => return self.multiply_add(left, right, total),
         };
         let dtype = self.nest.buffer(buffer).dtype.compute_type();
-        let beats = match op {
+        let predicate = match op {
             ReduceOp::Min => FloatPredicate::OLT,
             ReduceOp::Max => FloatPredicate::OGT,
             _ => return self.binary(operator_of(op), total, value, dtype),
         };
-        if dtype.is_float() && self.numbers.contains(&buffer) {
+        if dtype.is_float() && self.nan_free_buffers.contains(&buffer) {
             // A NaN never replaces the total, because the comparison is false.
-            return self.ops.select(self.ops.fcmp(beats, value, total), value, total);
+            return self.ops.select(self.ops.fcmp(predicate, value, total), value, total);
         }
         self.binary(operator_of(op), total, value, dtype)
     }

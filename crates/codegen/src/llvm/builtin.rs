@@ -39,7 +39,7 @@ impl<'ctx> Unit<'ctx, '_> {
         if let Some(name) = intrinsic_of(builtin) {
             return self.ops.elementwise(name, arguments);
         }
-        if let Some(value) = self.polynomial(builtin, arguments) {
+        if let Some(value) = self.inline_function(builtin, arguments) {
             return value;
         }
         let x = arguments[0];
@@ -56,11 +56,15 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// Emits a function of one argument by the code of [`math`](super::math), if there is any.
-    fn polynomial(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
+    fn inline_function(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
         let [x] = arguments else { return None };
         let (module, builder) = (&self.ops.module, &self.ops.builder);
         let scales = self.machine.vector_bits == Some(512);
-        math::call(&MathContext { context: self.ops.context, module, builder, scales }, builtin, *x)
+        math::call(
+            &MathContext { context: self.ops.context, module, builder, has_scalef: scales },
+            builtin,
+            *x,
+        )
     }
 
     fn reciprocal(&self, x: Value<'ctx>) -> Value<'ctx> {

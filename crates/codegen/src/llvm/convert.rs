@@ -50,7 +50,7 @@ impl<'ctx> Unit<'ctx, '_> {
                 self.ops.cast(InstructionOpcode::BitCast, half, self.ops.int_type(16))
             }
             DType::Float16 => self.float_to_half(value),
-            DType::BFloat16 => self.float_to_brain(value),
+            DType::BFloat16 => self.float_to_bfloat(value),
             _ => value,
         }
     }
@@ -79,7 +79,7 @@ impl<'ctx> Unit<'ctx, '_> {
         self.ops.binary(InstructionOpcode::Shl, bits, self.ops.int_like(bits, by))
     }
 
-    fn float_to_brain(&self, value: Value<'ctx>) -> Value<'ctx> {
+    fn float_to_bfloat(&self, value: Value<'ctx>) -> Value<'ctx> {
         let ops = &self.ops;
         let bits = self.as_bits(value);
         let int = |value: i64| ops.int_like(bits, value);
@@ -146,7 +146,7 @@ impl<'ctx> Unit<'ctx, '_> {
             return value;
         }
         match (from.is_float(), to.is_float()) {
-            (_, _) if to == DType::Bool => self.truth(value, from),
+            (_, _) if to == DType::Bool => self.to_bool(value, from),
             (true, true) => self.float_to_float(value, from, to),
             (false, true) => self.int_to_float(value, from, to),
             (true, false) => self.float_to_int(value, to),
@@ -157,7 +157,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    fn truth(&self, value: Value<'ctx>, from: DType) -> Value<'ctx> {
+    fn to_bool(&self, value: Value<'ctx>, from: DType) -> Value<'ctx> {
         match from.is_float() {
             true => self.ops.fcmp(FloatPredicate::UNE, value, self.ops.float_like(value, 0.0)),
             false => self.ops.icmp(IntPredicate::NE, value, self.ops.int_like(value, 0)),
@@ -180,7 +180,7 @@ impl<'ctx> Unit<'ctx, '_> {
         // An integer with more digits than float32 has is converted through float64, so that it is
         // not rounded to float32 on the way to 16 bits.
         if narrow && from != DType::Bool && from.bits() > 16 {
-            let value = if from.bits() > 53 { self.shortened(value, signed) } else { value };
+            let value = if from.bits() > 53 { self.shorten_integer(value, signed) } else { value };
             let exact = self.ops.cast(op, value, self.ops.context.f64_type());
             return self.float_to_float(exact, DType::Float64, to);
         }
@@ -191,7 +191,7 @@ impl<'ctx> Unit<'ctx, '_> {
     /// rounded to the same 16-bit float. The last 12 digits are replaced by half of their unit
     /// unless they are all 0. Midpoints between 16-bit floats of this size have zeros there, so the
     /// integer stays on its side of each midpoint.
-    fn shortened(&self, value: Value<'ctx>, signed: bool) -> Value<'ctx> {
+    fn shorten_integer(&self, value: Value<'ctx>, signed: bool) -> Value<'ctx> {
         /// The last 12 digits.
         const LAST: i64 = 0xfff;
         let ops = &self.ops;

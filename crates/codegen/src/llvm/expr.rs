@@ -10,13 +10,13 @@ use inkwell::values::IntValue;
 use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr};
 
-use super::arith::Stored;
+use super::arith::StoredValue;
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, element_type, lanes_of};
 use crate::contract::{self, FusedSum, Product};
 
 /// The maximum cost of an operand that is computed even where a branch could skip it.
-const CHEAP: usize = 8;
+const MAX_EAGER_COST: usize = 8;
 
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Emit<Value<'ctx>> {
@@ -29,7 +29,7 @@ impl<'ctx> Emitter<'ctx, '_> {
                 let value = self.expr(operand)?;
                 self.unary(*op, value, expr.dtype)
             }
-            ExprKind::Binary(op, operands) if op.is_logical() => self.lazy(*op, operands)?,
+            ExprKind::Binary(op, operands) if op.is_logical() => self.lazy_operator(*op, operands)?,
             ExprKind::Binary(op, operands) => match contract::fused_sum(self.nest, *op, operands) {
                 Some(sum) => self.fused_sum(&sum)?,
                 None => {
@@ -39,7 +39,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             },
             ExprKind::Select(operands) => {
                 let condition = self.expr(&operands[0])?;
-                self.choose(
+                self.lazy_select(
                     condition,
                     &mut |this| this.expr(&operands[1]),
                     &mut |this| this.expr(&operands[2]),
@@ -74,10 +74,10 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits the value that a store puts into its target.
-    pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored<'ctx>> {
+    pub(super) fn stored_value(&mut self, store: &Store) -> Emit<StoredValue<'ctx>> {
         match contract::fused_term(self.nest, store) {
-            Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
-            None => self.expr(&store.value).map(Stored::Value),
+            Some(product) => self.factors(&product).map(|(left, right)| StoredValue::Product(left, right)),
+            None => self.expr(&store.value).map(StoredValue::Value),
         }
     }
 
@@ -92,18 +92,18 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits `left && right` or `left || right`.
-    fn lazy(&mut self, op: BinaryOp, operands: &[Expr; 2]) -> Emit<Value<'ctx>> {
+    fn lazy_operator(&mut self, op: BinaryOp, operands: &[Expr; 2]) -> Emit<Value<'ctx>> {
         let left = self.expr(&operands[0])?;
         let cheap = is_cheap(&operands[1]);
         let right = &mut |this: &mut Self| this.expr(&operands[1]);
         match op {
-            BinaryOp::And => self.choose(left, right, &mut |this| Ok(this.ops.bit(false)), cheap),
-            _ => self.choose(left, &mut |this| Ok(this.ops.bit(true)), right, cheap),
+            BinaryOp::And => self.lazy_select(left, right, &mut |this| Ok(this.ops.bit(false)), cheap),
+            _ => self.lazy_select(left, &mut |this| Ok(this.ops.bit(true)), right, cheap),
         }
     }
 
     /// Emits one of two values. Only the chosen value is evaluated, unless both are `cheap`.
-    fn choose(
+    fn lazy_select(
         &mut self,
         condition: Value<'ctx>,
         then: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
@@ -117,9 +117,9 @@ impl<'ctx> Emitter<'ctx, '_> {
             }
             Value::IntValue(condition) => self.branch(condition, then, otherwise),
             lanes => {
-                let then = self.in_lanes(lanes, then)?;
+                let then = self.with_mask(lanes, then)?;
                 let complement = self.ops.not(lanes);
-                let otherwise = self.in_lanes(complement, otherwise)?;
+                let otherwise = self.with_mask(complement, otherwise)?;
                 Ok(self.ops.select(lanes, then, otherwise))
             }
         }
@@ -141,8 +141,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         let otherwise_end = self.block();
         let lanes = lanes_of(then).or(lanes_of(otherwise));
         let kind = self.ops.widen(element_type(then), lanes);
-        let then = self.arrive(then, kind, then_end, after);
-        let otherwise = self.arrive(otherwise, kind, otherwise_end, after);
+        let then = self.branch_with_value(then, kind, then_end, after);
+        let otherwise = self.branch_with_value(otherwise, kind, otherwise_end, after);
         self.ops.builder.position_at_end(after);
         let phi = self.ops.builder.build_phi(kind, "").expect(BUILT);
         phi.add_incoming(&[(&then, then_end), (&otherwise, otherwise_end)]);
@@ -151,7 +151,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// Ends a block with a branch to `after`, and returns its value, broadcast if `kind` is a
     /// vector type.
-    fn arrive(
+    fn branch_with_value(
         &self,
         value: Value<'ctx>,
         kind: BasicTypeEnum<'ctx>,
@@ -178,5 +178,5 @@ fn is_cheap(expr: &Expr) -> bool {
             _ => expr.operands().iter().try_fold(1, |sum, operand| Some(sum + cost(operand)?)),
         }
     }
-    cost(expr).is_some_and(|cost| cost <= CHEAP)
+    cost(expr).is_some_and(|cost| cost <= MAX_EAGER_COST)
 }

@@ -20,8 +20,8 @@ use tilewright_ir::{LoopNest, TensorId, VarId, walk};
 use super::layout::{ALIGNMENT, Layout};
 use super::machine::Machine;
 use super::ops::{BUILT, Ops, Value};
-use super::pointers::{Known, OpenLoop};
-use super::registers::Room;
+use super::pointers::{KnownPointers, OpenLoop};
+use super::registers::Storage;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
@@ -33,11 +33,11 @@ pub(super) struct Unit<'ctx, 'n> {
     pub(super) machine: &'n Machine,
     pub(super) layout: Layout,
     /// The storage of each buffer of scope `Register`.
-    pub(super) rooms: BTreeMap<TensorId, Room>,
+    pub(super) register_storage: BTreeMap<TensorId, Storage>,
     /// Register buffers whose masked-out lanes may hold any value.
-    pub(super) equal_lanes: BTreeSet<TensorId>,
+    pub(super) overwritable_lanes: BTreeSet<TensorId>,
     /// Buffers that never hold a NaN.
-    pub(super) numbers: BTreeSet<TensorId>,
+    pub(super) nan_free_buffers: BTreeSet<TensorId>,
 }
 
 /// Emits the statements of a nest, one function at a time.
@@ -70,16 +70,16 @@ pub(super) struct Frame<'ctx> {
     pub(super) slots: BTreeMap<TensorId, Vec<PointerValue<'ctx>>>,
     pub(super) vars: BTreeMap<VarId, Binding<'ctx>>,
     /// The vector loop around the statement being emitted.
-    pub(super) lanes: Option<Lanes<'ctx>>,
+    pub(super) lanes: Option<VectorLoop<'ctx>>,
     /// The loops of this function around the statement being emitted, outermost first.
     pub(super) loops: Vec<OpenLoop<'ctx>>,
     /// Pointers that no loop changes.
-    pub(super) known: Known<'ctx>,
+    pub(super) known_pointers: KnownPointers<'ctx>,
 }
 
 /// The vector loop being emitted.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<'ctx> {
+pub(super) struct VectorLoop<'ctx> {
     pub(super) var: VarId,
     pub(super) count: u32,
     /// The mask of active lanes; `None` if all lanes are active.
@@ -90,7 +90,7 @@ pub(super) struct Lanes<'ctx> {
 #[derive(Clone, Copy)]
 pub(super) enum Binding<'ctx> {
     /// A constant, because the loop is unrolled.
-    Number(i64),
+    Constant(i64),
     /// The induction variable of a loop at nesting depth `depth`, with values from 0 to `last`.
     Loop { value: IntValue<'ctx>, last: i128, depth: usize },
     /// The lane of the vector loop.
@@ -129,9 +129,9 @@ impl<'ctx> Unit<'ctx, '_> {
             |id: &TensorId| matches!(self.nest.buffer(*id).scope, Scope::Argument(_) | Scope::Constant);
         let buffers = walk::buffers(stmts).into_iter().filter(outside).collect();
         let parameters = Parameters { buffers, vars: Vec::new(), ranged: false };
-        let inner = self.declare(&format!("{name}.body"), &parameters);
+        let inner = self.declare_function(&format!("{name}.body"), &parameters);
         self.entry_wrapper(name, inner, &parameters);
-        let frame = self.frame_of(inner, &parameters);
+        let frame = self.new_frame(inner, &parameters);
         let mut emitter = Emitter { unit: self, frame, checks: std::mem::take(checks) };
         emitter.stmts(stmts)?;
         emitter.finish();
@@ -161,7 +161,7 @@ impl<'ctx> Unit<'ctx, '_> {
             arguments.push(self.decode(scalar.dtype, raw));
         }
         for buffer in &parameters.buffers {
-            arguments.push(self.buffer_of_call(call, *buffer).into());
+            arguments.push(self.load_buffer_pointer(call, *buffer).into());
         }
         self.call_function(inner, &arguments);
         self.ops.builder.build_return(None).expect(BUILT);
@@ -183,7 +183,7 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// Loads the pointer of a buffer from a call.
-    fn buffer_of_call(&self, call: PointerValue<'ctx>, buffer: TensorId) -> PointerValue<'ctx> {
+    fn load_buffer_pointer(&self, call: PointerValue<'ctx>, buffer: TensorId) -> PointerValue<'ctx> {
         let is_constant = |scope: Scope| scope == Scope::Constant;
         let constant = is_constant(self.nest.buffer(buffer).scope);
         let field = if constant { CallField::Constants } else { CallField::Arguments };
@@ -200,7 +200,7 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// Declares a function of statements.
-    pub(super) fn declare(&self, name: &str, parameters: &Parameters) -> FunctionValue<'ctx> {
+    pub(super) fn declare_function(&self, name: &str, parameters: &Parameters) -> FunctionValue<'ctx> {
         let ops = &self.ops;
         let mut types = vec![ops.ptr(); FIXED_PARAMETERS as usize];
         types.extend(self.nest.scalars.iter().map(|scalar| ops.compute_type(scalar.dtype)));
@@ -211,8 +211,8 @@ impl<'ctx> Unit<'ctx, '_> {
         let kind = ops.context.void_type().fn_type(&types, false);
         let function = ops.module.add_function(name, kind, Some(Linkage::Internal));
         self.set_attributes(function);
-        self.promise(function, 1, 8, 8);
-        self.promise(function, 2, 0, ALIGNMENT as u64);
+        self.add_pointer_attributes(function, 1, 8, 8);
+        self.add_pointer_attributes(function, 2, 0, ALIGNMENT as u64);
         let first = FIXED_PARAMETERS + self.nest.scalars.len() as u32;
         for (at, id) in parameters.buffers.iter().enumerate() {
             let buffer = self.nest.buffer(*id);
@@ -220,13 +220,13 @@ impl<'ctx> Unit<'ctx, '_> {
                 Scope::Scratch => ALIGNMENT as u64,
                 _ => buffer.dtype.bytes() as u64,
             };
-            self.promise(function, first + at as u32, buffer.bytes().max(0) as u64, align);
+            self.add_pointer_attributes(function, first + at as u32, buffer.bytes().max(0) as u64, align);
         }
         function
     }
 
     /// Adds the attributes of a pointer parameter: no alias, alignment and size.
-    fn promise(&self, function: FunctionValue<'ctx>, parameter: u32, bytes: u64, align: u64) {
+    fn add_pointer_attributes(&self, function: FunctionValue<'ctx>, parameter: u32, bytes: u64, align: u64) {
         let mut attributes = vec![("noalias", 0), ("align", align), ("noundef", 0)];
         if bytes > 0 {
             attributes.push(("dereferenceable", bytes));
@@ -257,11 +257,11 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// Creates the state at the start of a function of statements, and moves the builder there.
-    pub(super) fn frame_of(&self, function: FunctionValue<'ctx>, parameters: &Parameters) -> Frame<'ctx> {
+    pub(super) fn new_frame(&self, function: FunctionValue<'ctx>, parameters: &Parameters) -> Frame<'ctx> {
         let entry = self.ops.context.append_basic_block(function, "entry");
         self.ops.builder.position_at_end(self.ops.context.append_basic_block(function, "start"));
-        let mut given = function.get_param_iter();
-        let mut next = || given.next().expect("a function has the parameters it was declared with");
+        let mut params = function.get_param_iter();
+        let mut next = || params.next().expect("a function has the parameters it was declared with");
         let (call, status, scratch) = (next(), next(), next());
         Frame {
             function,
@@ -282,7 +282,7 @@ impl<'ctx> Unit<'ctx, '_> {
                 .collect(),
             lanes: None,
             loops: Vec::new(),
-            known: Known::default(),
+            known_pointers: KnownPointers::default(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::CodegenError;
 
 /// Conditions are clamped to this magnitude and compared in 32 bits. It is far above what the lanes
 /// can add.
-const FAR: i64 = 1 << 30;
+const CLAMP_LIMIT: i64 = 1 << 30;
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Substitutes constants for the variables of unrolled loops, and moves the lane out of
@@ -29,17 +29,17 @@ impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn resolve(&self, index: &IndexExpr) -> IndexExpr {
         let number = |atom: &Atom| match atom {
             Atom::Var(var) => match self.frame.vars.get(var) {
-                Some(Binding::Number(value)) => Some(*value),
+                Some(Binding::Constant(value)) => Some(*value),
                 _ => None,
             },
             _ => None,
         };
         let mut resolved = index.clone();
-        if resolved.any(&mut |atom| number(atom).is_some()) {
+        if resolved.any_atom(&mut |atom| number(atom).is_some()) {
             resolved = resolved.substitute(&mut |atom| number(atom).map(IndexExpr::constant));
         }
         match self.frame.lanes {
-            Some(lanes) if divides_var(&resolved, lanes.var) => {
+            Some(lanes) if has_var_in_dividend(&resolved, lanes.var) => {
                 resolved.substitute(&mut |atom| lane_out_of_division(atom, lanes.var, lanes.count))
             }
             _ => resolved,
@@ -52,11 +52,11 @@ impl<'ctx> Emitter<'ctx, '_> {
         let differs = self.frame.lanes.is_some_and(|lanes| index.mentions(lanes.var));
         let narrow = differs && self.is_narrow(&index);
         let width = if narrow { self.ops.int_type(32) } else { self.ops.i64() };
-        self.polynomial(&index, width)
+        self.index_in_width(&index, width)
     }
 
     /// Emits a resolved expression in integers of one width.
-    pub(super) fn polynomial(&mut self, index: &IndexExpr, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+    pub(super) fn index_in_width(&mut self, index: &IndexExpr, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
         let mut sum: Option<Value<'ctx>> = None;
         let mut terms: Vec<&Term> = index.terms().iter().collect();
         terms.sort_by_key(|term| self.term_depth(term));
@@ -90,37 +90,37 @@ impl<'ctx> Emitter<'ctx, '_> {
             Atom::Var(var) => self.variable(*var, width),
             Atom::FloorDiv(pair) => self.division(pair, width, true),
             Atom::Mod(pair) => self.division(pair, width, false),
-            Atom::Min(pair) => self.extreme(pair, width, "llvm.smin"),
-            Atom::Max(pair) => self.extreme(pair, width, "llvm.smax"),
+            Atom::Min(pair) => self.min_max(pair, width, "llvm.smin"),
+            Atom::Max(pair) => self.min_max(pair, width, "llvm.smax"),
             Atom::Data(data) => self.data(data, width),
             Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
-                Err(CodegenError::Unsupported("a subscript that is not made of numbers and variables".into()))
+                Err(CodegenError::Unsupported("a subscript with a symbolic size or an overflow".into()))
             }
         }
     }
 
     fn variable(&mut self, var: VarId, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
         match self.frame.vars.get(&var) {
-            Some(Binding::Number(value)) => Ok(integer(width, *value).into()),
+            Some(Binding::Constant(value)) => Ok(integer(width, *value).into()),
             Some(Binding::Loop { value, .. }) => Ok(self.ops.resize((*value).into(), width, true)),
             Some(Binding::Lane) => {
-                let lanes = self.frame.lanes.expect("a lane is bound inside its loop").count;
+                let lanes = self.frame.lanes.expect("a lane belongs to a vector loop").count;
                 Ok(self.ops.iota(width, lanes, 1))
             }
             None => Err(CodegenError::Unsupported(format!(
-                "variable `{}` outside of its loop",
+                "a use of variable `{}` outside its loop",
                 self.nest.var_name(var)
             ))),
         }
     }
 
-    fn extreme(
+    fn min_max(
         &mut self,
         (left, right): &(IndexExpr, IndexExpr),
         width: IntType<'ctx>,
         name: &str,
     ) -> Emit<Value<'ctx>> {
-        let (left, right) = (self.polynomial(left, width)?, self.polynomial(right, width)?);
+        let (left, right) = (self.index_in_width(left, width)?, self.index_in_width(right, width)?);
         let (left, right) = self.ops.matched(left, right);
         Ok(self.ops.elementwise(name, &[left, right]))
     }
@@ -128,14 +128,14 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// Emits a quotient or remainder, rounded toward minus infinity.
     fn division(
         &mut self,
-        (value, by): &(IndexExpr, IndexExpr),
+        (value, divisor): &(IndexExpr, IndexExpr),
         width: IntType<'ctx>,
         quotient: bool,
     ) -> Emit<Value<'ctx>> {
         let nonnegative = self.range(value).is_some_and(|value| value.low >= 0);
-        let positive = self.range(by).is_some_and(|by| by.low >= 1);
-        let dividend = self.polynomial(value, width)?;
-        let divisor = self.polynomial(by, width)?;
+        let positive = self.range(divisor).is_some_and(|by| by.low >= 1);
+        let dividend = self.index_in_width(value, width)?;
+        let divisor = self.index_in_width(divisor, width)?;
         if nonnegative && positive {
             let op = if quotient { InstructionOpcode::UDiv } else { InstructionOpcode::URem };
             return Ok(self.ops.binary(op, dividend, divisor));
@@ -154,8 +154,8 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits the condition that a resolved expression is at least 0.
-    pub(super) fn holds(&mut self, condition: &IndexExpr) -> Emit<Value<'ctx>> {
-        if let Some(holds) = self.holds_up_to_a_lane(condition)? {
+    pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<Value<'ctx>> {
+        if let Some(holds) = self.lane_limit_condition(condition)? {
             return Ok(holds);
         }
         let value = self.index(condition)?;
@@ -164,11 +164,11 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits `rest + step * lane >= 0` as one comparison of `rest` with constants.
-    fn holds_up_to_a_lane(&mut self, condition: &IndexExpr) -> Emit<Option<Value<'ctx>>> {
+    fn lane_limit_condition(&mut self, condition: &IndexExpr) -> Emit<Option<Value<'ctx>>> {
         let Some(lanes) = self.frame.lanes else { return Ok(None) };
         let Some((step, rest)) = condition.split_on(&Atom::Var(lanes.var)) else { return Ok(None) };
         let Some(step) = step.as_constant() else { return Ok(None) };
-        if rest.mentions(lanes.var) || step.unsigned_abs() > FAR as u64 / 64 {
+        if rest.mentions(lanes.var) || step.unsigned_abs() > CLAMP_LIMIT as u64 / 64 {
             return Ok(None);
         }
         if let Some(rest) = rest.as_constant() {
@@ -177,9 +177,9 @@ impl<'ctx> Emitter<'ctx, '_> {
             let bits: Vec<_> = (0..lanes.count).map(bit).collect();
             return Ok(Some(VectorType::const_vector(&bits).into()));
         }
-        let rest = self.polynomial(&rest, self.ops.i64())?;
-        let rest = self.ops.elementwise("llvm.smin", &[rest, self.ops.int(FAR).into()]);
-        let rest = self.ops.elementwise("llvm.smax", &[rest, self.ops.int(-FAR).into()]);
+        let rest = self.index_in_width(&rest, self.ops.i64())?;
+        let rest = self.ops.elementwise("llvm.smin", &[rest, self.ops.int(CLAMP_LIMIT).into()]);
+        let rest = self.ops.elementwise("llvm.smax", &[rest, self.ops.int(-CLAMP_LIMIT).into()]);
         let narrow = self.ops.int_type(32);
         let rest = self.ops.resize(rest, narrow, true);
         let limits = self.ops.iota(narrow, lanes.count, -step);
@@ -194,7 +194,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     fn atom_depth(&self, atom: &Atom) -> usize {
         let mut depth = 0;
-        IndexExpr::atom(atom.clone()).visit(&mut |atom| {
+        IndexExpr::atom(atom.clone()).visit_atoms(&mut |atom| {
             depth = depth.max(match atom {
                 Atom::Var(var) => match self.frame.vars.get(var) {
                     Some(Binding::Loop { depth, .. }) => *depth,
@@ -217,20 +217,20 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// Whether a resolved expression can be computed in 32 bits without intermediate overflow.
     pub(super) fn is_narrow(&self, index: &IndexExpr) -> bool {
-        const MOST: i128 = i32::MAX as i128;
+        const MAX_INT32: i128 = i32::MAX as i128;
         let mut total = (index.constant_part() as i128).abs();
         for term in index.terms() {
             let mut partial = 1;
             for factor in &term.factors {
                 let Some(range) = interval_of_atom(factor, self) else { return false };
                 partial *= range.greatest_magnitude().max(1);
-                if partial > MOST || !self.is_atom_narrow(factor) {
+                if partial > MAX_INT32 || !self.is_atom_narrow(factor) {
                     return false;
                 }
             }
             total += partial * (term.coefficient as i128).abs();
         }
-        total <= MOST
+        total <= MAX_INT32
     }
 
     fn is_atom_narrow(&self, atom: &Atom) -> bool {
@@ -246,7 +246,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 impl Intervals for Emitter<'_, '_> {
     fn var(&self, var: VarId) -> Option<Interval> {
         match self.frame.vars.get(&var)? {
-            Binding::Number(value) => Some(Interval::point(*value)),
+            Binding::Constant(value) => Some(Interval::point(*value)),
             Binding::Loop { last, .. } => Some(Interval { low: 0, high: *last }),
             Binding::Lane => Some(Interval { low: 0, high: self.frame.lanes?.count as i128 - 1 }),
         }
@@ -259,8 +259,8 @@ impl Intervals for Emitter<'_, '_> {
 }
 
 /// Whether the variable occurs in the dividend of a quotient or remainder.
-fn divides_var(index: &IndexExpr, var: VarId) -> bool {
-    index.any(&mut |atom| matches!(atom, Atom::FloorDiv(pair) | Atom::Mod(pair) if pair.0.mentions(var)))
+fn has_var_in_dividend(index: &IndexExpr, var: VarId) -> bool {
+    index.any_atom(&mut |atom| matches!(atom, Atom::FloorDiv(pair) | Atom::Mod(pair) if pair.0.mentions(var)))
 }
 
 /// Moves the lane out of a quotient or remainder. For a lane below 16, `(16*f + lane) / 64` is

@@ -50,9 +50,9 @@ fn create() -> Result<Jit, String> {
     // SAFETY: a null builder means the defaults; the library takes ownership of the generator that
     // is added to it.
     unsafe {
-        checked(LLVMOrcCreateLLJIT(&mut jit, std::ptr::null_mut()))?;
+        check_error(LLVMOrcCreateLLJIT(&mut jit, std::ptr::null_mut()))?;
         let mut generator = std::ptr::null_mut();
-        checked(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        check_error(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
             &mut generator,
             LLVMOrcLLJITGetGlobalPrefix(jit),
             None,
@@ -64,7 +64,7 @@ fn create() -> Result<Jit, String> {
 }
 
 /// Consumes an error and returns its message.
-fn checked(error: LLVMErrorRef) -> Result<(), String> {
+fn check_error(error: LLVMErrorRef) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
@@ -100,7 +100,8 @@ impl Code {
                 object.len(),
                 c"kernel".as_ptr(),
             );
-            checked(LLVMOrcLLJITAddObjectFileWithRT(jit.0, tracker, buffer)).map_err(CodegenError::Llvm)?;
+            check_error(LLVMOrcLLJITAddObjectFileWithRT(jit.0, tracker, buffer))
+                .map_err(CodegenError::Llvm)?;
             Ok(code)
         }
     }
@@ -110,7 +111,7 @@ impl Code {
         let name = CString::new(symbol).map_err(|error| CodegenError::Llvm(error.to_string()))?;
         let mut address = 0;
         // SAFETY: the name is a C string that outlives the call.
-        checked(unsafe { LLVMOrcLLJITLookup(jit()?.0, &mut address, name.as_ptr()) })
+        check_error(unsafe { LLVMOrcLLJITLookup(jit()?.0, &mut address, name.as_ptr()) })
             .map_err(CodegenError::Llvm)?;
         Ok(address as usize as *const ())
     }
@@ -121,7 +122,7 @@ impl Drop for Code {
         // SAFETY: we own the tracker, and nothing can call the code any more. If the removal fails,
         // the memory stays allocated; nothing more can be done here.
         unsafe {
-            let _ = checked(LLVMOrcResourceTrackerRemove(self.tracker));
+            let _ = check_error(LLVMOrcResourceTrackerRemove(self.tracker));
             LLVMOrcReleaseResourceTracker(self.tracker);
             if DROPS.fetch_add(1, Ordering::Relaxed).is_multiple_of(DROPS_BETWEEN_CLEANINGS)
                 && let Ok(jit) = jit()

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tilewright_ir::nest::{LoopKind, Scope, Stmt};
 use tilewright_ir::{LoopNest, TensorId, VarId};
 
-use super::loops::is_written_out;
+use super::loops::is_unrolled;
 
 /// The alignment of scratch buffers, and of the stacks, in bytes.
 pub(super) const ALIGNMENT: i64 = 64;
@@ -20,7 +20,7 @@ pub(super) const ALIGNMENT: i64 = 64;
 #[derive(Default)]
 pub(super) struct Layout {
     offsets: BTreeMap<TensorId, i64>,
-    per_thread: BTreeMap<VarId, i64>,
+    thread_bytes: BTreeMap<VarId, i64>,
     /// The size in bytes of the stack outside parallel loops.
     pub(super) bytes: i64,
 }
@@ -28,8 +28,8 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(nest: &LoopNest) -> Layout {
         let mut layout = Layout::default();
-        let setup = layout.place(nest, &nest.setup, 0);
-        let body = layout.place(nest, &nest.body, 0);
+        let setup = layout.assign_offsets(nest, &nest.setup, 0);
+        let body = layout.assign_offsets(nest, &nest.body, 0);
         layout.bytes = setup.max(body);
         layout
     }
@@ -40,28 +40,28 @@ impl Layout {
     }
 
     /// The number of bytes that each thread of the parallel loop with this variable needs.
-    pub(super) fn per_thread(&self, parallel: VarId) -> i64 {
-        self.per_thread.get(&parallel).copied().unwrap_or(0)
+    pub(super) fn thread_bytes(&self, parallel: VarId) -> i64 {
+        self.thread_bytes.get(&parallel).copied().unwrap_or(0)
     }
 
     /// Places the buffers of statements above `top`, and returns the highest end of the stack.
-    fn place(&mut self, nest: &LoopNest, stmts: &[Stmt], top: i64) -> i64 {
-        stmts.iter().map(|stmt| self.place_one(nest, stmt, top)).max().unwrap_or(top)
+    fn assign_offsets(&mut self, nest: &LoopNest, stmts: &[Stmt], top: i64) -> i64 {
+        stmts.iter().map(|stmt| self.assign_stmt_offsets(nest, stmt, top)).max().unwrap_or(top)
     }
 
-    fn place_one(&mut self, nest: &LoopNest, stmt: &Stmt, top: i64) -> i64 {
+    fn assign_stmt_offsets(&mut self, nest: &LoopNest, stmt: &Stmt, top: i64) -> i64 {
         match stmt {
-            Stmt::For(inner) if inner.kind == LoopKind::Parallel && !is_written_out(inner) => {
-                let bytes = self.place(nest, &inner.body, 0);
-                self.per_thread.insert(inner.var, bytes);
+            Stmt::For(inner) if inner.kind == LoopKind::Parallel && !is_unrolled(inner) => {
+                let bytes = self.assign_offsets(nest, &inner.body, 0);
+                self.thread_bytes.insert(inner.var, bytes);
                 top
             }
-            Stmt::Allocate(room) if nest.buffer(room.buffer).scope == Scope::Scratch => {
-                self.offsets.insert(room.buffer, top);
-                let units = (nest.buffer(room.buffer).bytes() + ALIGNMENT - 1) / ALIGNMENT;
-                self.place(nest, &room.body, top + units * ALIGNMENT)
+            Stmt::Allocate(allocation) if nest.buffer(allocation.buffer).scope == Scope::Scratch => {
+                self.offsets.insert(allocation.buffer, top);
+                let units = (nest.buffer(allocation.buffer).bytes() + ALIGNMENT - 1) / ALIGNMENT;
+                self.assign_offsets(nest, &allocation.body, top + units * ALIGNMENT)
             }
-            other => other.bodies().map(|body| self.place(nest, body, top)).max().unwrap_or(top),
+            other => other.bodies().map(|body| self.assign_offsets(nest, body, top)).max().unwrap_or(top),
         }
     }
 }

@@ -10,11 +10,11 @@ use inkwell::values::{BasicValue, PointerValue};
 use tilewright_ir::Access;
 
 use super::function::{Emit, Emitter};
+use super::location::{Address, Location};
 use super::ops::{BUILT, RESULT, Value};
-use super::place::{Address, Place};
 
 /// The largest stride at which loading all elements in between is cheaper than gathering.
-const SMALL_STEP: i64 = 4;
+const MAX_SHUFFLED_STRIDE: i64 = 4;
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Emits the value of an element.
@@ -22,20 +22,20 @@ impl<'ctx> Emitter<'ctx, '_> {
         if let Some(slot) = self.slot(access) {
             return Ok(self.load_slot(access, &slot));
         }
-        let place = self.place(access)?;
+        let place = self.locate(access)?;
         let mask = self.mask().filter(|_| !place.in_bounds);
-        let raw = self.load_place(&place, mask);
+        let raw = self.load_location(&place, mask);
         Ok(self.decode(place.dtype, raw))
     }
 
     /// Loads the element or elements at a place, in the lanes of the mask.
-    pub(super) fn load_place(&self, place: &Place<'ctx>, mask: Option<Value<'ctx>>) -> Value<'ctx> {
+    pub(super) fn load_location(&self, place: &Location<'ctx>, mask: Option<Value<'ctx>>) -> Value<'ctx> {
         let element = self.ops.memory_type(place.dtype);
         let align = place.dtype.bytes() as u32;
         let lanes = || self.frame.lanes.expect("addresses differ between lanes only in a vector loop").count;
         match place.address {
             Address::Element(pointer) => {
-                self.load_aligned(element, self.harmless(pointer, place.base, mask), align)
+                self.load_aligned(element, self.safe_address(pointer, place.base, mask), align)
             }
             Address::Strided(first, 1) => {
                 let kind = self.ops.widen(element, Some(lanes()));
@@ -44,8 +44,8 @@ impl<'ctx> Emitter<'ctx, '_> {
                     Some(mask) => self.masked_load(kind.into_vector_type(), first, mask, align),
                 }
             }
-            Address::Strided(first, step) if step.abs() <= SMALL_STEP && mask.is_none() => {
-                self.load_apart(place, first, step, lanes())
+            Address::Strided(first, step) if step.abs() <= MAX_SHUFFLED_STRIDE && mask.is_none() => {
+                self.load_strided(place, first, step, lanes())
             }
             Address::Strided(first, step) => {
                 let pointers = self.strided_pointers(place, first, step, lanes());
@@ -57,7 +57,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// Replaces an address that may be outside its buffer with the buffer's start where no lane is
     /// active.
-    fn harmless(
+    fn safe_address(
         &self,
         pointer: PointerValue<'ctx>,
         base: PointerValue<'ctx>,
@@ -96,9 +96,9 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// Loads elements `step` apart: loads as many whole vectors as span the elements, then picks
     /// each lane from its vector. The last vector ends with the last element, so nothing beyond it
     /// is read.
-    fn load_apart(
+    fn load_strided(
         &self,
-        place: &Place<'ctx>,
+        place: &Location<'ctx>,
         first: PointerValue<'ctx>,
         step: i64,
         lanes: u32,
@@ -124,12 +124,12 @@ impl<'ctx> Emitter<'ctx, '_> {
             });
             whole = Some(self.ops.shuffle(whole.unwrap_or(vector), vector, picked));
         }
-        whole.expect("elements apart span some vector")
+        whole.expect("strided elements span at least one vector")
     }
 
     fn gather(
         &self,
-        place: &Place<'ctx>,
+        place: &Location<'ctx>,
         pointers: Value<'ctx>,
         mask: Option<Value<'ctx>>,
         lanes: u32,

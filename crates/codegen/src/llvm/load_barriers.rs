@@ -10,7 +10,7 @@ use inkwell::AtomicOrdering;
 use tilewright_ir::nest::{For, Scope, Stmt, Store};
 
 use super::function::Emitter;
-use super::loops::{is_written_out, vector_lanes};
+use super::loops::{is_unrolled, vector_lanes};
 use super::ops::BUILT;
 
 impl Emitter<'_, '_> {
@@ -18,25 +18,26 @@ impl Emitter<'_, '_> {
     /// the same tile, and the tile takes at least 5/8 of the vector registers.
     pub(super) fn needs_load_barrier(&self, inner: &For) -> bool {
         let registers = self.machine.registers as i64;
-        let own = |store: &Store| !store.target.indices.iter().any(|index| index.mentions(inner.var));
-        8 * self.results(&inner.body, &own) >= 5 * registers
+        let reduces_into_one_tile =
+            |store: &Store| !store.target.indices.iter().any(|index| index.mentions(inner.var));
+        8 * self.count_register_stores(&inner.body, &reduces_into_one_tile) >= 5 * registers
     }
 
     /// The number of register values that the statements store to.
-    fn results(&self, stmts: &[Stmt], counts: &dyn Fn(&Store) -> bool) -> i64 {
+    fn count_register_stores(&self, stmts: &[Stmt], counts: &dyn Fn(&Store) -> bool) -> i64 {
         let each = stmts.iter().map(|stmt| match stmt {
             Stmt::Store(store) => {
                 let register = self.nest.buffer(store.target.tensor).scope == Scope::Register;
                 (register && counts(store)) as i64
             }
             Stmt::For(inner) => {
-                let copies = match (vector_lanes(inner), is_written_out(inner)) {
+                let copies = match (vector_lanes(inner), is_unrolled(inner)) {
                     (None, true) => inner.extent.as_constant().unwrap_or(1),
                     _ => 1,
                 };
-                copies * self.results(&inner.body, counts)
+                copies * self.count_register_stores(&inner.body, counts)
             }
-            other => other.bodies().map(|body| self.results(body, counts)).max().unwrap_or(0),
+            other => other.bodies().map(|body| self.count_register_stores(body, counts)).max().unwrap_or(0),
         });
         each.fold(0, i64::saturating_add)
     }

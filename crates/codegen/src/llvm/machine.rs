@@ -3,13 +3,13 @@
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 use crate::CodegenError;
 
 /// The properties of the processor that code generation needs.
 pub(super) struct Machine {
-    pub(super) machine: TargetMachine,
+    pub(super) target_machine: TargetMachine,
     /// LLVM's name of the processor.
     pub(super) cpu: String,
     /// Features in addition to those that the processor's name implies.
@@ -31,7 +31,7 @@ impl Machine {
         Target::initialize_native(&InitializationConfig::default()).map_err(|what| failed(&what))?;
         let triple: TargetTriple = TargetMachine::get_default_triple();
         let (cpu, features) = cpu_and_features(target.vectors);
-        let machine = Target::from_triple(&triple)
+        let target_machine = Target::from_triple(&triple)
             .map_err(|what| failed(&what))?
             .create_target_machine(
                 &triple,
@@ -43,11 +43,11 @@ impl Machine {
             )
             .ok_or_else(|| failed(&"LLVM has no target machine for this processor"))?;
         Ok(Machine {
-            machine,
+            target_machine,
             cpu,
             features,
-            converts_half: target.vectors > Vectors::Baseline || cfg!(not(target_arch = "x86_64")),
-            vector_bits: (target.vectors == Vectors::Avx512).then_some(512),
+            converts_half: target.vectors > VectorInstructions::Baseline || cfg!(not(target_arch = "x86_64")),
+            vector_bits: (target.vectors == VectorInstructions::Avx512).then_some(512),
             registers: target.vectors.registers(),
         })
     }
@@ -66,11 +66,11 @@ fn set_options() {
 /// The processor's name: that of this machine for AVX-512, if this machine has it, and otherwise a
 /// generic name, so that no wider instruction is used.
 #[cfg(target_arch = "x86_64")]
-fn cpu_and_features(vectors: Vectors) -> (String, String) {
+fn cpu_and_features(vectors: VectorInstructions) -> (String, String) {
     let generic = match vectors {
-        Vectors::Baseline => "x86-64",
-        Vectors::Avx2 => "x86-64-v3",
-        Vectors::Avx512 => match host_with_avx512() {
+        VectorInstructions::Baseline => "x86-64",
+        VectorInstructions::Avx2 => "x86-64-v3",
+        VectorInstructions::Avx512 => match host_with_avx512() {
             Some(host) => return host.clone(),
             None => "x86-64-v4",
         },
@@ -87,12 +87,12 @@ fn host_with_avx512() -> Option<&'static (String, String)> {
     let ask = || {
         let name = TargetMachine::get_host_cpu_name().to_string();
         let features = TargetMachine::get_host_cpu_features().to_string();
-        (Cpu::host().vectors == Vectors::Avx512).then_some((name, features))
+        (Cpu::host().vectors == VectorInstructions::Avx512).then_some((name, features))
     };
     HOST.get_or_init(ask).as_ref()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn cpu_and_features(_: Vectors) -> (String, String) {
+fn cpu_and_features(_: VectorInstructions) -> (String, String) {
     ("generic".to_owned(), String::new())
 }

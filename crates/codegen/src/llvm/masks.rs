@@ -14,15 +14,15 @@ use super::loops::vector_lanes;
 
 /// The number that replaces the lane variable in masks. The numbers after it replace the variables
 /// of subscripts, so masks from different loops can be compared.
-const LANE: u32 = u32::MAX / 2;
+const LANE_VAR: u32 = u32::MAX / 2;
 
 /// Returns the register buffers that are always stored to in the same lanes.
-pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
+pub(super) fn buffers_with_overwritable_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
     let mut survey = Survey {
         nest,
         lane: None,
-        open: Vec::new(),
-        rooms: BTreeMap::new(),
+        loop_vars: Vec::new(),
+        allocation_depths: BTreeMap::new(),
         conditions: Vec::new(),
         stores: Vec::new(),
     };
@@ -30,8 +30,8 @@ pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
     survey.stmts(&nest.body);
     let clash = |tensor: TensorId| {
         let own: Vec<&MaskedStore> = survey.stores.iter().filter(|store| store.tensor == tensor).collect();
-        own.iter().any(|store| store.varies)
-            || own.iter().any(|left| own.iter().any(|right| left.may_meet(right) && left.mask != right.mask))
+        own.iter().any(|store| store.mask_varies)
+            || own.iter().any(|left| own.iter().any(|right| left.may_alias(right) && left.mask != right.mask))
     };
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
     ids.filter(|id| nest.buffer(*id).scope == Scope::Register && !clash(*id)).collect()
@@ -41,28 +41,28 @@ pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
 struct MaskedStore {
     tensor: TensorId,
     /// The subscripts that do not mention the lane.
-    place: Vec<IndexExpr>,
+    subscripts: Vec<IndexExpr>,
     /// The conditions on the lane, each with whether it holds or fails, sorted.
     mask: Vec<(bool, IndexExpr)>,
     /// Whether the lanes differ between iterations of a loop inside the buffer's allocation.
-    varies: bool,
+    mask_varies: bool,
 }
 
 impl MaskedStore {
     /// Whether two stores may access one slot: false if some subscripts are different constants.
-    fn may_meet(&self, other: &MaskedStore) -> bool {
+    fn may_alias(&self, other: &MaskedStore) -> bool {
         let differ = |(left, right): (&IndexExpr, &IndexExpr)| matches!((left.as_constant(), right.as_constant()), (Some(left), Some(right)) if left != right);
-        !self.place.iter().zip(&other.place).any(differ)
+        !self.subscripts.iter().zip(&other.subscripts).any(differ)
     }
 }
 
 struct Survey<'a> {
     nest: &'a LoopNest,
     lane: Option<VarId>,
-    /// The variables of the enclosing loops. `rooms` holds the number of enclosing loops of each
-    /// buffer's allocation.
-    open: Vec<VarId>,
-    rooms: BTreeMap<TensorId, usize>,
+    /// The variables of the enclosing loops. `allocation_depths` holds the number of enclosing
+    /// loops of each buffer's allocation.
+    loop_vars: Vec<VarId>,
+    allocation_depths: BTreeMap<TensorId, usize>,
     /// The enclosing conditions that mention the lane.
     conditions: Vec<(bool, IndexExpr)>,
     stores: Vec<MaskedStore>,
@@ -78,17 +78,17 @@ impl Survey<'_> {
                     self.lane = None;
                 }
                 Stmt::For(inner) => {
-                    self.open.push(inner.var);
+                    self.loop_vars.push(inner.var);
                     self.stmts(&inner.body);
-                    self.open.pop();
+                    self.loop_vars.pop();
                 }
-                Stmt::Allocate(room) => {
-                    self.rooms.insert(room.buffer, self.open.len());
-                    self.stmts(&room.body);
+                Stmt::Allocate(allocation) => {
+                    self.allocation_depths.insert(allocation.buffer, self.loop_vars.len());
+                    self.stmts(&allocation.body);
                 }
-                Stmt::If(choice) => {
-                    self.under(&choice.conditions, true, &choice.then);
-                    self.under(&choice.conditions, false, &choice.otherwise);
+                Stmt::If(conditional) => {
+                    self.conditional_stmts(&conditional.conditions, true, &conditional.then);
+                    self.conditional_stmts(&conditional.conditions, false, &conditional.otherwise);
                 }
                 Stmt::Store(store) => {
                     if self.nest.buffer(store.target.tensor).scope == Scope::Register {
@@ -100,7 +100,7 @@ impl Survey<'_> {
         }
     }
 
-    fn under(&mut self, conditions: &[IndexExpr], hold: bool, stmts: &[Stmt]) {
+    fn conditional_stmts(&mut self, conditions: &[IndexExpr], hold: bool, stmts: &[Stmt]) {
         let outside = self.conditions.len();
         let on_lane = |condition: &&IndexExpr| self.lane.is_some_and(|lane| condition.mentions(lane));
         let new: Vec<_> =
@@ -114,8 +114,8 @@ impl Survey<'_> {
         let named = |var: VarId| {
             let at = indices.iter().position(|index| index.as_var() == Some(var));
             match self.lane {
-                Some(lane) if lane == var => Some(VarId(LANE)),
-                _ => at.map(|at| VarId(LANE + 1 + at as u32)),
+                Some(lane) if lane == var => Some(VarId(LANE_VAR)),
+                _ => at.map(|at| VarId(LANE_VAR + 1 + at as u32)),
             }
         };
         let renamed = |index: &IndexExpr| {
@@ -129,11 +129,11 @@ impl Survey<'_> {
         mask.sort();
         mask.dedup();
         let on_lane = |index: &IndexExpr| self.lane.is_some_and(|lane| index.mentions(lane));
-        let place = indices.iter().filter(|index| !on_lane(index)).cloned().collect();
-        let outside = self.rooms.get(&tensor).copied().unwrap_or(0);
-        let varies = mask.iter().any(|(_, condition)| {
-            self.open[outside..].iter().any(|var| condition.mentions(*var)) || condition.has_data()
+        let subscripts = indices.iter().filter(|index| !on_lane(index)).cloned().collect();
+        let outside = self.allocation_depths.get(&tensor).copied().unwrap_or(0);
+        let mask_varies = mask.iter().any(|(_, condition)| {
+            self.loop_vars[outside..].iter().any(|var| condition.mentions(*var)) || condition.has_data()
         });
-        self.stores.push(MaskedStore { tensor, place, mask, varies });
+        self.stores.push(MaskedStore { tensor, subscripts, mask, mask_varies });
     }
 }

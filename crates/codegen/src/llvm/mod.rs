@@ -5,8 +5,8 @@
 //! 2. [`layout`] places scratch buffers, [`registers`] chooses the storage of register buffers, and
 //!    [`nan`] finds the buffers that hold no NaN.
 //! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] emits values
-//!    and [`index`] emits subscripts. [`pointers`], [`place`], [`load`] and [`store`] emit accesses
-//!    to memory. [`arith`], [`convert`], [`builtin`] and [`math`] emit single operations.
+//!    and [`index`] emits subscripts. [`pointers`], [`location`], [`load`] and [`store`] emit
+//!    accesses to memory. [`arith`], [`convert`], [`builtin`] and [`math`] emit single operations.
 //! 4. [`passes`] runs a few passes over the IR.
 //! 5. [`machine`] generates object code, and [`jit`] links it.
 //!
@@ -23,6 +23,7 @@ mod kernel;
 mod layout;
 mod load;
 mod load_barriers;
+mod location;
 mod loops;
 mod machine;
 mod masks;
@@ -32,7 +33,6 @@ mod object;
 mod ops;
 mod parallel;
 mod passes;
-mod place;
 mod pointers;
 mod private;
 mod registers;
@@ -76,7 +76,7 @@ pub fn assembly(nest: VerifiedNest<'_>, target: &Cpu) -> Result<String, CodegenE
     let emitted = emit(&context, nest.nest(), &machine, &nest.nest().name)?;
     passes::run(&emitted.module, &machine)?;
     let text = machine
-        .machine
+        .target_machine
         .write_to_memory_buffer(&emitted.module, FileType::Assembly)
         .map_err(|message| CodegenError::Llvm(message.to_string()))?;
     Ok(String::from_utf8_lossy(text.as_slice()).trim_end_matches('\0').to_owned())
@@ -97,13 +97,13 @@ fn emit<'ctx>(
 ) -> Result<Emitted<'ctx>, CodegenError> {
     let nest = private::with_private_lanes(nest)?;
     let ops = Ops::new(context, symbol);
-    ops.module.set_triple(&machine.machine.get_triple());
-    ops.module.set_data_layout(&machine.machine.get_target_data().get_data_layout());
+    ops.module.set_triple(&machine.target_machine.get_triple());
+    ops.module.set_data_layout(&machine.target_machine.get_target_data().get_data_layout());
     let unit = Unit {
         layout: Layout::new(&nest),
-        rooms: registers::classify(&nest),
-        equal_lanes: masks::stored_in_equal_lanes(&nest),
-        numbers: nan::buffers_of_numbers(&nest),
+        register_storage: registers::choose_storage(&nest),
+        overwritable_lanes: masks::buffers_with_overwritable_lanes(&nest),
+        nan_free_buffers: nan::nan_free_buffers(&nest),
         nest: &nest,
         machine,
         ops,

@@ -11,44 +11,44 @@ use tilewright_ir::nest::{Scope, Stmt, Store};
 use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId, walk};
 
 /// Returns the scratch and register buffers that hold only numbers, never NaN.
-pub(super) fn buffers_of_numbers(nest: &LoopNest) -> BTreeSet<TensorId> {
+pub(super) fn nan_free_buffers(nest: &LoopNest) -> BTreeSet<TensorId> {
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
-    let ours = |id: &TensorId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
-    let mut numbers: BTreeSet<TensorId> = ids.filter(ours).collect();
+    let is_private = |id: &TensorId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
+    let mut nan_free: BTreeSet<TensorId> = ids.filter(is_private).collect();
     // Removing a buffer can invalidate other buffers whose values came from it.
     loop {
-        let before = numbers.len();
-        drop_others(&nest.setup, &mut numbers);
-        drop_others(&nest.body, &mut numbers);
-        if numbers.len() == before {
-            return numbers;
+        let before = nan_free.len();
+        remove_possible_nans(&nest.setup, &mut nan_free);
+        remove_possible_nans(&nest.body, &mut nan_free);
+        if nan_free.len() == before {
+            return nan_free;
         }
     }
 }
 
 /// Whether an expression is known not to be NaN: a literal number, or a load from such a buffer.
-pub(super) fn is_number(value: &Expr, numbers: &BTreeSet<TensorId>) -> bool {
+pub(super) fn is_nan_free(value: &Expr, nan_free: &BTreeSet<TensorId>) -> bool {
     match &value.kind {
         ExprKind::Literal(number) => !number.as_f64().is_nan(),
-        ExprKind::Load(access) => numbers.contains(&access.tensor),
+        ExprKind::Load(access) => nan_free.contains(&access.tensor),
         _ => false,
     }
 }
 
-fn drop_others(stmts: &[Stmt], numbers: &mut BTreeSet<TensorId>) {
+fn remove_possible_nans(stmts: &[Stmt], nan_free: &mut BTreeSet<TensorId>) {
     walk::visit(stmts, &mut |stmt| match stmt {
-        Stmt::Store(store) if !keeps_numbers(store, numbers) => {
-            numbers.remove(&store.target.tensor);
+        Stmt::Store(store) if !stays_nan_free(store, nan_free) => {
+            nan_free.remove(&store.target.tensor);
         }
         _ => {}
     });
 }
 
 /// Whether the target of a store still holds only numbers after it.
-fn keeps_numbers(store: &Store, numbers: &BTreeSet<TensorId>) -> bool {
+fn stays_nan_free(store: &Store, nan_free: &BTreeSet<TensorId>) -> bool {
     match store.reduce {
         Some(ReduceOp::Min | ReduceOp::Max) => true,
-        None => is_number(&store.value, numbers),
+        None => is_nan_free(&store.value, nan_free),
         Some(_) => false,
     }
 }

@@ -47,7 +47,7 @@ impl Object {
 
         let start = Instant::now();
         let object = machine
-            .machine
+            .target_machine
             .write_to_memory_buffer(&emitted.module, FileType::Object)
             .map_err(|message| CodegenError::Llvm(message.to_string()))?;
         let codegen = start.elapsed();

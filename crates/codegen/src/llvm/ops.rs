@@ -283,8 +283,10 @@ impl<'ctx> Ops<'ctx> {
         types: &[BasicTypeEnum<'ctx>],
         arguments: &[Value<'ctx>],
     ) -> inkwell::values::CallSiteValue<'ctx> {
-        let intrinsic = Intrinsic::find(name).expect("the intrinsics used here are LLVM's own");
-        let function = intrinsic.get_declaration(&self.module, types).expect("the overload is given");
+        let intrinsic = Intrinsic::find(name).expect("LLVM has the intrinsics used here");
+        let function = intrinsic
+            .get_declaration(&self.module, types)
+            .expect("`types` selects an overload of the intrinsic");
         let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).into()).collect();
         self.builder.build_call(function, &arguments, "").expect(BUILT)
     }

@@ -23,28 +23,32 @@ impl<'ctx> Emitter<'ctx, '_> {
         let parameters = self.captures(inner)?;
         let values = self.captured_values(&parameters);
         let name = format!("{}.parallel", self.frame.function.get_name().to_string_lossy());
-        let body = self.declare(&name, &parameters);
+        let body = self.declare_function(&name, &parameters);
         let worker = self.worker(&name, body, &values);
 
         let extent = self.index(&inner.extent)?;
         let last = self.range(&inner.extent).map_or(i64::MAX as i128, |range| range.high - 1);
         let env = self.environment(&values);
-        self.hand_out(inner, worker, env, extent);
+        self.call_pool(inner, worker, env, extent);
 
         let outside = self.block();
-        let frame = self.frame_of(body, &parameters);
+        let frame = self.new_frame(body, &parameters);
         let outer = std::mem::replace(&mut self.frame, frame);
         for (var, binding) in &outer.vars {
-            if let Binding::Number(_) = binding {
+            if let Binding::Constant(_) = binding {
                 self.frame.vars.insert(*var, *binding);
             }
         }
         let ends = body.count_params();
-        let end = |at: u32| body.get_nth_param(at).expect("a ranged function has two ends").into_int_value();
+        let end = |at: u32| {
+            body.get_nth_param(at)
+                .expect("a ranged function ends with the two bounds of its part")
+                .into_int_value()
+        };
         let (from, to) = (end(ends - 2), end(ends - 1));
         let some = self.ops.icmp(IntPredicate::SLT, from.into(), to.into());
         let mut done = Ok(());
-        self.when(some.into_int_value(), |this| done = this.counted_loop(inner, from, to, last));
+        self.emit_if(some.into_int_value(), |this| done = this.counted_loop(inner, from, to, last));
         done?;
         self.finish();
         self.frame = outer;
@@ -56,7 +60,8 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn captures(&self, inner: &For) -> Emit<Parameters> {
         let used = walk::buffers(&inner.body);
         if used.iter().any(|id| self.frame.slots.contains_key(id)) {
-            return Err(CodegenError::Unsupported("registers shared by the threads of a loop".into()));
+            let what = "a register buffer that a parallel loop uses and that is allocated outside it";
+            return Err(CodegenError::Unsupported(what.into()));
         }
         let buffers = used.into_iter().filter(|id| self.frame.buffers.contains_key(id)).collect();
         let vars = self.frame.vars.iter().filter_map(|(var, binding)| match binding {
@@ -99,8 +104,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         let worker = ops.module.add_function(&format!("{name}.worker"), kind, Some(Linkage::Internal));
         self.set_attributes(worker);
         ops.builder.position_at_end(ops.context.append_basic_block(worker, ""));
-        let given = worker.get_params();
-        let env = given[0].into_pointer_value();
+        let params = worker.get_params();
+        let env = params[0].into_pointer_value();
         let mut arguments: Vec<Value<'ctx>> = values
             .iter()
             .enumerate()
@@ -109,8 +114,8 @@ impl<'ctx> Emitter<'ctx, '_> {
                 ops.builder.build_load(value.get_type(), slot, "").expect(BUILT)
             })
             .collect();
-        arguments.insert(2, given[3]);
-        arguments.extend([given[1], given[2]]);
+        arguments.insert(2, params[3]);
+        arguments.extend([params[1], params[2]]);
         self.call_function(body, &arguments);
         ops.builder.build_return(None).expect(BUILT);
         ops.builder.position_at_end(outside);
@@ -118,7 +123,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits the call of the thread pool, which is skipped if the loop has no iterations.
-    fn hand_out(
+    fn call_pool(
         &mut self,
         inner: &For,
         worker: FunctionValue<'ctx>,
@@ -126,8 +131,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         extent: Value<'ctx>,
     ) {
         let some = self.ops.icmp(IntPredicate::SGT, extent, self.ops.int(0).into());
-        let scratch = self.layout.per_thread(inner.var);
-        self.when(some.into_int_value(), |this| {
+        let scratch = self.layout.thread_bytes(inner.var);
+        self.emit_if(some.into_int_value(), |this| {
             let ops = &this.ops;
             let call = this.frame.call;
             let pool = this.call_field(call, CallField::Pool);

@@ -17,5 +17,5 @@ pub(super) fn run(module: &Module<'_>, machine: &Machine) -> Result<(), CodegenE
     if cfg!(debug_assertions) {
         module.verify().map_err(failed)?;
     }
-    module.run_passes(PASSES, &machine.machine, PassBuilderOptions::create()).map_err(failed)
+    module.run_passes(PASSES, &machine.target_machine, PassBuilderOptions::create()).map_err(failed)
 }

@@ -18,15 +18,15 @@ use super::ops::{BUILT, Value};
 
 /// The maximum number of advancing pointers of a loop, given the available registers. With more
 /// pointers, all of them are computed from the loop variable.
-const MOST_MOVING: usize = 8;
+const MAX_ADVANCING: usize = 8;
 
 /// Pointers that are computed at some loop depth, by buffer and offset.
 #[derive(Default)]
-pub(super) struct Known<'ctx>(Vec<(TensorId, IndexExpr, PointerValue<'ctx>)>);
+pub(super) struct KnownPointers<'ctx>(Vec<(TensorId, IndexExpr, PointerValue<'ctx>)>);
 
-impl<'ctx> Known<'ctx> {
-    fn find(&self, buffer: TensorId, moved_by: &IndexExpr) -> Option<PointerValue<'ctx>> {
-        let same = |(other, by, _): &&(TensorId, IndexExpr, _)| *other == buffer && by == moved_by;
+impl<'ctx> KnownPointers<'ctx> {
+    fn find(&self, buffer: TensorId, offset: &IndexExpr) -> Option<PointerValue<'ctx>> {
+        let same = |(other, by, _): &&(TensorId, IndexExpr, _)| *other == buffer && by == offset;
         self.0.iter().find(same).map(|(_, _, pointer)| *pointer)
     }
 }
@@ -40,12 +40,12 @@ pub(super) struct OpenLoop<'ctx> {
     pub(super) before: BasicBlock<'ctx>,
     /// The first block of the body.
     pub(super) body: BasicBlock<'ctx>,
-    known: Known<'ctx>,
-    moving: Vec<Moving<'ctx>>,
+    known_pointers: KnownPointers<'ctx>,
+    advancing: Vec<AdvancingPointer<'ctx>>,
 }
 
 /// A pointer that advances with a loop.
-struct Moving<'ctx> {
+struct AdvancingPointer<'ctx> {
     phi: PhiValue<'ctx>,
     element: BasicTypeEnum<'ctx>,
     start: PointerValue<'ctx>,
@@ -59,7 +59,15 @@ impl<'ctx> OpenLoop<'ctx> {
         before: BasicBlock<'ctx>,
         body: BasicBlock<'ctx>,
     ) -> OpenLoop<'ctx> {
-        OpenLoop { var, value, from, before, body, known: Known::default(), moving: Vec::new() }
+        OpenLoop {
+            var,
+            value,
+            from,
+            before,
+            body,
+            known_pointers: KnownPointers::default(),
+            advancing: Vec::new(),
+        }
     }
 }
 
@@ -77,18 +85,18 @@ impl<'ctx> Emitter<'ctx, '_> {
         let mut terms: Vec<_> = index.terms().iter().map(|term| (self.term_depth(term), term)).collect();
         terms.sort_by_key(|(depth, _)| *depth);
         let mut pointer = base;
-        let mut moved_by = IndexExpr::constant(0);
+        let mut offset = IndexExpr::constant(0);
         for group in terms.chunk_by(|left, right| left.0 == right.0) {
             let depth = group[0].0;
             let terms: Vec<&Term> = group.iter().map(|(_, term)| *term).collect();
             for term in &terms {
-                moved_by = moved_by.add(&IndexExpr::from(*term));
+                offset = offset.add(&IndexExpr::from(*term));
             }
-            pointer = match self.known_at(depth).find(id, &moved_by) {
+            pointer = match self.known_pointers_at(depth).find(id, &offset) {
                 Some(known) => known,
                 None => {
-                    let made = self.at_depth(depth, element, pointer, &terms)?;
-                    self.known_at(depth).0.push((id, moved_by.clone(), made));
+                    let made = self.pointer_at_depth(depth, element, pointer, &terms)?;
+                    self.known_pointers_at(depth).0.push((id, offset.clone(), made));
                     made
                 }
             };
@@ -99,16 +107,16 @@ impl<'ctx> Emitter<'ctx, '_> {
         })
     }
 
-    fn known_at(&mut self, depth: usize) -> &mut Known<'ctx> {
+    fn known_pointers_at(&mut self, depth: usize) -> &mut KnownPointers<'ctx> {
         match depth {
-            0 => &mut self.frame.known,
-            depth => &mut self.frame.loops[depth - 1].known,
+            0 => &mut self.frame.known_pointers,
+            depth => &mut self.frame.loops[depth - 1].known_pointers,
         }
     }
 
     /// Emits a pointer plus the terms that the loop at this depth changes. The code is placed where
     /// it dominates the whole loop body.
-    fn at_depth(
+    fn pointer_at_depth(
         &mut self,
         depth: usize,
         element: BasicTypeEnum<'ctx>,
@@ -118,7 +126,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         let here = self.block();
         let step = depth.checked_sub(1).and_then(|at| step_along(self.frame.loops[at].var, terms));
         if let Some(step) = step {
-            let phi = self.moving_pointer(depth - 1, element, pointer, step);
+            let phi = self.advancing_pointer(depth - 1, element, pointer, step);
             self.ops.builder.position_at_end(here);
             return Ok(phi);
         }
@@ -137,7 +145,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(moved)
     }
 
-    fn moving_pointer(
+    fn advancing_pointer(
         &mut self,
         at: usize,
         element: BasicTypeEnum<'ctx>,
@@ -148,7 +156,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         let builder = &self.ops.builder;
         let mut start = pointer;
         if !from.is_const() || from.get_sign_extended_constant() != Some(0) {
-            let branch = before.get_terminator().expect("the block before a loop goes on to it");
+            let branch = before.get_terminator().expect("the block before a loop has a branch");
             builder.position_before(&branch);
             let offset = builder.build_int_mul(from, self.ops.int(step), "").expect(BUILT);
             start = self.ops.element_ptr(element, pointer, offset);
@@ -156,7 +164,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         builder
             .position_before(&body.get_first_instruction().expect("a loop's body begins with its variable"));
         let phi = builder.build_phi(self.ops.ptr(), "").expect(BUILT);
-        self.frame.loops[at].moving.push(Moving { phi, element, start, step });
+        self.frame.loops[at].advancing.push(AdvancingPointer { phi, element, start, step });
         phi.as_basic_value().into_pointer_value()
     }
 
@@ -170,11 +178,11 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// Emits the pointer increments at the end of a loop. The current block must be the latch,
     /// which branches back to the body.
-    pub(super) fn move_pointers(&mut self, done: OpenLoop<'ctx>) {
+    pub(super) fn advance_pointers(&mut self, done: OpenLoop<'ctx>) {
         let latch = self.block();
-        if done.moving.len() > MOST_MOVING {
+        if done.advancing.len() > MAX_ADVANCING {
             self.position_after_phis(done.body);
-            for Moving { phi, element, start, step } in done.moving {
+            for AdvancingPointer { phi, element, start, step } in done.advancing {
                 let from = self.ops.builder.build_int_sub(done.value, done.from, "").expect(BUILT);
                 let offset = self.ops.builder.build_int_mul(from, self.ops.int(step), "").expect(BUILT);
                 let pointer = self.ops.element_ptr(element, start, offset);
@@ -185,7 +193,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             self.ops.builder.position_at_end(latch);
             return;
         }
-        for Moving { phi, element, start, step } in done.moving {
+        for AdvancingPointer { phi, element, start, step } in done.advancing {
             let pointer = phi.as_basic_value().into_pointer_value();
             let next = self.ops.element_ptr(element, pointer, self.ops.int(step));
             phi.add_incoming(&[(&start as &dyn BasicValue<'ctx>, done.before), (&next, latch)]);

@@ -20,39 +20,39 @@ use crate::CodegenError;
 /// allocated inside a vector loop.
 pub(super) fn with_private_lanes(nest: &LoopNest) -> Result<LoopNest, CodegenError> {
     let mut nest = nest.clone();
-    let mut rooms = Rooms { lane_of: vec![None; nest.buffers.len()], extents: Vec::new() };
+    let mut private_buffers = PrivateBuffers { lane_of: vec![None; nest.buffers.len()], extents: Vec::new() };
     let (mut setup, mut body) = (std::mem::take(&mut nest.setup), std::mem::take(&mut nest.body));
-    rooms.stmts(&mut setup, None)?;
-    rooms.stmts(&mut body, None)?;
-    for (buffer, lanes) in rooms.extents {
+    private_buffers.stmts(&mut setup, None)?;
+    private_buffers.stmts(&mut body, None)?;
+    for (buffer, lanes) in private_buffers.extents {
         nest.buffers[buffer].shape.push(lanes as i64);
     }
     Ok(LoopNest { setup, body, ..nest })
 }
 
-struct Rooms {
+struct PrivateBuffers {
     /// For each buffer, the variable of the vector loop that allocates it.
     lane_of: Vec<Option<VarId>>,
     /// The buffers that get a lane dimension, with their lane counts.
     extents: Vec<(usize, u32)>,
 }
 
-impl Rooms {
+impl PrivateBuffers {
     fn stmts(&mut self, stmts: &mut [Stmt], lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
         stmts.iter_mut().try_for_each(|stmt| self.stmt(stmt, lane))
     }
 
     fn stmt(&mut self, stmt: &mut Stmt, lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
-        stmt.bounds().iter().try_for_each(|bound| self.refuse_in(bound))?;
+        stmt.control_exprs().iter().try_for_each(|bound| self.reject_private_load(bound))?;
         let mut inside = lane;
         match stmt {
             Stmt::For(inner) => {
                 inside = vector_lanes(inner).map(|lanes| (inner.var, lanes)).or(lane);
             }
-            Stmt::Allocate(room) => {
+            Stmt::Allocate(allocation) => {
                 if let Some((var, lanes)) = lane {
-                    self.lane_of[room.buffer.index()] = Some(var);
-                    self.extents.push((room.buffer.index(), lanes));
+                    self.lane_of[allocation.buffer.index()] = Some(var);
+                    self.extents.push((allocation.buffer.index(), lanes));
                 }
             }
             _ => {}
@@ -67,7 +67,7 @@ impl Rooms {
     }
 
     fn access(&self, access: &mut Access) -> Result<(), CodegenError> {
-        access.indices.iter().try_for_each(|index| self.refuse_in(index))?;
+        access.indices.iter().try_for_each(|index| self.reject_private_load(index))?;
         if let Some(lane) = self.lane_of[access.tensor.index()] {
             access.indices.push(IndexExpr::var(lane));
         }
@@ -77,18 +77,21 @@ impl Rooms {
     fn expr(&self, expr: &mut Expr) -> Result<(), CodegenError> {
         match &mut expr.kind {
             ExprKind::Load(access) => self.access(access),
-            ExprKind::Index(index) => self.refuse_in(index),
+            ExprKind::Index(index) => self.reject_private_load(index),
             _ => expr.operands_mut().iter_mut().try_for_each(|operand| self.expr(operand)),
         }
     }
 
     /// Rejects a subscript that loads from a per-lane buffer. Subscripts are in normal form, so the
     /// lane cannot be added to such a load from outside.
-    fn refuse_in(&self, index: &IndexExpr) -> Result<(), CodegenError> {
+    fn reject_private_load(&self, index: &IndexExpr) -> Result<(), CodegenError> {
         let mut found = false;
         index.visit_reads(&mut |access| found |= self.lane_of[access.tensor.index()].is_some());
         match found {
-            true => Err(CodegenError::Unsupported("a subscript that depends on a lane's own buffer".into())),
+            true => {
+                let what = "a subscript that loads from a buffer allocated inside a vector loop";
+                Err(CodegenError::Unsupported(what.into()))
+            }
             false => Ok(()),
         }
     }

@@ -11,12 +11,12 @@ use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
 
 use super::function::Emitter;
-use super::loops::{is_written_out, vector_lanes};
+use super::loops::{is_unrolled, vector_lanes};
 use super::ops::{BUILT, Value};
 
 /// The storage of a register buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Storage {
     /// One slot for each element.
     Elements,
     /// One slot for this many neighbouring elements along the last dimension.
@@ -33,77 +33,80 @@ pub(super) struct Slot<'ctx> {
 }
 
 /// Chooses the storage of each register buffer of a nest.
-pub(super) fn classify(nest: &LoopNest) -> BTreeMap<TensorId, Room> {
+pub(super) fn choose_storage(nest: &LoopNest) -> BTreeMap<TensorId, Storage> {
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
     let registers = ids.filter(|id| nest.buffer(*id).scope == Scope::Register);
-    let mut survey =
-        Survey { rooms: registers.map(|id| (id, Room::Elements)).collect(), numbers: Vec::new(), lane: None };
+    let mut survey = Survey {
+        storage: registers.map(|id| (id, Storage::Elements)).collect(),
+        constant_vars: Vec::new(),
+        lane: None,
+    };
     survey.stmts(&nest.setup);
     survey.stmts(&nest.body);
-    survey.rooms
+    survey.storage
 }
 
 struct Survey {
-    rooms: BTreeMap<TensorId, Room>,
+    storage: BTreeMap<TensorId, Storage>,
     /// Variables that are constants in the emitted code, because their loops are unrolled.
-    numbers: Vec<VarId>,
+    constant_vars: Vec<VarId>,
     lane: Option<(VarId, u32)>,
 }
 
 impl Survey {
     fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
-            stmt.own_accesses(&mut |access| self.access(access));
-            let (outer, numbers) = (self.lane, self.numbers.len());
+            stmt.visit_own_accesses(&mut |access| self.access(access));
+            let (outer, outer_constants) = (self.lane, self.constant_vars.len());
             if let Stmt::For(inner) = stmt {
                 if let Some(lanes) = vector_lanes(inner) {
                     self.lane = Some((inner.var, lanes));
-                } else if is_written_out(inner) {
-                    self.numbers.push(inner.var);
+                } else if is_unrolled(inner) {
+                    self.constant_vars.push(inner.var);
                 }
             }
             stmt.bodies().for_each(|body| self.stmts(body));
-            self.numbers.truncate(numbers);
+            self.constant_vars.truncate(outer_constants);
             self.lane = outer;
         }
     }
 
     fn access(&mut self, access: &Access) {
-        let Some(room) = self.rooms.get(&access.tensor).copied() else { return };
-        let wanted = self.room_for(access);
-        let joint = match (room, wanted) {
-            (Room::Elements, wanted) => wanted,
-            (room, Room::Elements) => room,
+        let Some(current) = self.storage.get(&access.tensor).copied() else { return };
+        let wanted = self.storage_for(access);
+        let joint = match (current, wanted) {
+            (Storage::Elements, wanted) => wanted,
+            (room, Storage::Elements) => room,
             (room, wanted) if room == wanted => room,
-            _ => Room::Array,
+            _ => Storage::Array,
         };
-        self.rooms.insert(access.tensor, joint);
+        self.storage.insert(access.tensor, joint);
     }
 
     /// The storage that suits one access.
-    fn room_for(&self, access: &Access) -> Room {
-        let Some((last, others)) = access.indices.split_last() else { return Room::Elements };
-        if !others.iter().all(|index| self.is_number(index)) {
-            return Room::Array;
+    fn storage_for(&self, access: &Access) -> Storage {
+        let Some((last, others)) = access.indices.split_last() else { return Storage::Elements };
+        if !others.iter().all(|index| self.is_constant(index)) {
+            return Storage::Array;
         }
-        if self.is_number(last) {
-            return Room::Elements;
+        if self.is_constant(last) {
+            return Storage::Elements;
         }
         match self.lane {
-            Some((lane, lanes)) if self.is_aligned(last, lane, lanes as i64) => Room::Vectors(lanes),
-            _ => Room::Array,
+            Some((lane, lanes)) if self.is_aligned(last, lane, lanes as i64) => Storage::Vectors(lanes),
+            _ => Storage::Array,
         }
     }
 
-    fn is_number(&self, index: &IndexExpr) -> bool {
-        !index.has_data() && index.vars().iter().all(|var| self.numbers.contains(var))
+    fn is_constant(&self, index: &IndexExpr) -> bool {
+        !index.has_data() && index.vars().iter().all(|var| self.constant_vars.contains(var))
     }
 
     /// Whether a subscript is a multiple of the lane count plus the lane.
     fn is_aligned(&self, index: &IndexExpr, lane: VarId, lanes: i64) -> bool {
         let Some((step, rest)) = index.split_on(&Atom::Var(lane)) else { return false };
         step.as_constant() == Some(1)
-            && self.is_number(&rest)
+            && self.is_constant(&rest)
             && rest.constant_part() % lanes == 0
             && rest.terms().iter().all(|term| term.coefficient % lanes == 0)
     }
@@ -114,15 +117,15 @@ impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn allocate_registers(&mut self, id: TensorId) {
         let buffer = self.nest.buffer(id);
         let element = self.ops.compute_type(buffer.dtype);
-        let (count, kind) = match self.rooms[&id] {
-            Room::Array => {
+        let (count, kind) = match self.register_storage[&id] {
+            Storage::Array => {
                 let elements = u32::try_from(buffer.elements()).expect("registers hold few elements");
                 let array = self.stack_array(self.ops.memory_type(buffer.dtype), elements);
                 self.frame.buffers.insert(id, array);
                 return;
             }
-            Room::Elements => (buffer.elements(), element),
-            Room::Vectors(lanes) => {
+            Storage::Elements => (buffer.elements(), element),
+            Storage::Vectors(lanes) => {
                 let (last, others) = split_shape(&buffer.shape);
                 (others * slots_along(last, lanes), self.ops.widen(element, Some(lanes)))
             }
@@ -156,8 +159,8 @@ impl<'ctx> Emitter<'ctx, '_> {
             });
             indices.push(number.expect("classified accesses are numbers plus the lane"));
         }
-        let lanes = match self.rooms[&access.tensor] {
-            Room::Vectors(lanes) => lanes as i64,
+        let lanes = match self.register_storage[&access.tensor] {
+            Storage::Vectors(lanes) => lanes as i64,
             _ => 1,
         };
         let (last, _) = split_shape(shape);
@@ -184,20 +187,20 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     fn load_whole_slot(&self, access: &Access, slot: &Slot<'ctx>) -> Value<'ctx> {
         let element = self.ops.compute_type(self.nest.buffer(access.tensor).dtype);
-        let lanes = match self.rooms[&access.tensor] {
-            Room::Vectors(lanes) => Some(lanes),
+        let lanes = match self.register_storage[&access.tensor] {
+            Storage::Vectors(lanes) => Some(lanes),
             _ => None,
         };
         self.ops.builder.build_load(self.ops.widen(element, lanes), slot.pointer, "").expect(BUILT)
     }
 
     pub(super) fn store_slot(&self, access: &Access, slot: &Slot<'ctx>, value: Value<'ctx>) {
-        let value = match (slot.lane, self.rooms[&access.tensor]) {
+        let value = match (slot.lane, self.register_storage[&access.tensor]) {
             (Some(lane), _) => {
                 let whole = self.load_whole_slot(access, slot);
                 self.ops.insert(whole, value, lane)
             }
-            (None, Room::Vectors(lanes)) => self.ops.splat(value, lanes),
+            (None, Storage::Vectors(lanes)) => self.ops.splat(value, lanes),
             (None, _) => value,
         };
         self.ops.builder.build_store(slot.pointer, value).expect(BUILT);
@@ -206,8 +209,8 @@ impl<'ctx> Emitter<'ctx, '_> {
 
 impl Slot<'_> {
     /// Whether the slot holds one element for each lane of the accessing loop.
-    pub(super) fn has_lanes(&self, room: Room) -> bool {
-        self.lane.is_none() && matches!(room, Room::Vectors(_))
+    pub(super) fn has_lanes(&self, storage: Storage) -> bool {
+        self.lane.is_none() && matches!(storage, Storage::Vectors(_))
     }
 }
 

@@ -6,35 +6,35 @@ use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::{Allocate, For, If, LoopKind, Prefetch, Scope, Stmt};
 use tilewright_ir::{IndexExpr, VarId};
 
-use super::function::{Binding, Emit, Emitter, Lanes};
-use super::loops::{is_written_out, vector_lanes};
+use super::function::{Binding, Emit, Emitter, VectorLoop};
+use super::location::Address;
+use super::loops::{is_unrolled, vector_lanes};
 use super::ops::{BUILT, Value};
-use super::place::Address;
 use super::pointers::OpenLoop;
 use crate::CodegenError;
 
 /// The error for a statement that only a GPU supports.
-fn for_a_gpu(what: &str) -> CodegenError {
-    CodegenError::Unsupported(format!("{what}, which only a GPU has"))
+fn gpu_only(what: &str) -> CodegenError {
+    CodegenError::Unsupported(format!("{what}, which only GPU targets support"))
 }
 
 /// The value of a condition, as far as it is known at compile time.
-enum Verdict {
+enum ConditionValue {
     Always,
     Never,
-    Open,
+    Unknown,
 }
 
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(choice) => self.choice(choice),
-            Stmt::Allocate(room) => self.allocate(room),
+            Stmt::If(conditional) => self.conditional(conditional),
+            Stmt::Allocate(allocation) => self.allocate(allocation),
             Stmt::Store(store) => self.store(store),
-            Stmt::Prefetch(ahead) => self.prefetch(ahead),
-            Stmt::Sync(_) => Err(for_a_gpu("a barrier")),
-            Stmt::Combine(_) => Err(for_a_gpu("a combination of threads")),
+            Stmt::Prefetch(prefetch) => self.prefetch(prefetch),
+            Stmt::Sync(_) => Err(gpu_only("a barrier")),
+            Stmt::Combine(_) => Err(gpu_only("a reduction across threads")),
         })
     }
 
@@ -44,19 +44,19 @@ impl<'ctx> Emitter<'ctx, '_> {
         if let Some(count) = vector_lanes(inner) {
             return self.vector_loop(inner, count);
         }
-        if is_written_out(inner) {
+        if is_unrolled(inner) {
             let extent = inner.extent.as_constant().unwrap_or(0);
-            let apart = self.needs_load_barrier(inner);
+            let needs_barrier = self.needs_load_barrier(inner);
             return (0..extent).try_for_each(|at| {
-                if apart && at > 0 {
+                if needs_barrier && at > 0 {
                     self.fence_loads();
                 }
-                self.bind(inner.var, Binding::Number(at));
+                self.bind(inner.var, Binding::Constant(at));
                 self.stmts(&inner.body)
             });
         }
         match inner.kind {
-            LoopKind::Block(_) | LoopKind::Thread(_) => Err(for_a_gpu("a loop over blocks or threads")),
+            LoopKind::Block(_) | LoopKind::Thread(_) => Err(gpu_only("a loop over blocks or threads")),
             LoopKind::Parallel => self.parallel_loop(inner),
             _ => self.serial_loop(inner),
         }
@@ -70,9 +70,9 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// lanes.
     fn vector_loop(&mut self, inner: &For, count: u32) -> Emit<()> {
         if self.frame.lanes.is_some() {
-            return Err(CodegenError::Unsupported("a vector loop inside another".into()));
+            return Err(CodegenError::Unsupported("a vector loop in another vector loop".into()));
         }
-        self.frame.lanes = Some(Lanes { var: inner.var, count, mask: None });
+        self.frame.lanes = Some(VectorLoop { var: inner.var, count, mask: None });
         self.bind(inner.var, Binding::Lane);
         let done = self.stmts(&inner.body);
         self.frame.lanes = None;
@@ -93,7 +93,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
         let some = self.ops.icmp(IntPredicate::SGT, extent.into(), zero.into());
         let mut done = Ok(());
-        self.when(some.into_int_value(), |this| {
+        self.emit_if(some.into_int_value(), |this| {
             done = this.counted_loop(inner, zero, extent, high - 1);
         });
         done
@@ -121,7 +121,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.stmts(&inner.body)?;
         self.frame.vars.remove(&inner.var);
         if let Some(done) = self.frame.loops.pop() {
-            self.move_pointers(done);
+            self.advance_pointers(done);
         }
 
         let latch = self.block();
@@ -138,7 +138,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     // Choices.
 
     /// Emits `then` under a condition.
-    pub(super) fn when(&mut self, condition: IntValue<'ctx>, then: impl FnOnce(&mut Self)) {
+    pub(super) fn emit_if(&mut self, condition: IntValue<'ctx>, then: impl FnOnce(&mut Self)) {
         let (yes, after) = (self.new_block(), self.new_block());
         let builder = &self.ops.builder;
         builder.build_conditional_branch(condition, yes, after).expect(BUILT);
@@ -148,48 +148,50 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.ops.builder.position_at_end(after);
     }
 
-    fn choice(&mut self, choice: &If) -> Emit<()> {
+    fn conditional(&mut self, conditional: &If) -> Emit<()> {
         let mut open = Vec::new();
-        for condition in &choice.conditions {
+        for condition in &conditional.conditions {
             let condition = self.resolve(condition);
-            match self.verdict(&condition) {
-                Verdict::Always => {}
-                Verdict::Never => return self.stmts(&choice.otherwise),
-                Verdict::Open => open.push(condition),
+            match self.condition_value(&condition) {
+                ConditionValue::Always => {}
+                ConditionValue::Never => return self.stmts(&conditional.otherwise),
+                ConditionValue::Unknown => open.push(condition),
             }
         }
         if open.is_empty() {
-            return self.stmts(&choice.then);
+            return self.stmts(&conditional.then);
         }
         let lane = self.frame.lanes.map(|lanes| lanes.var);
         let differs = |condition: &IndexExpr| lane.is_some_and(|lane| condition.mentions(lane));
         let (masked, uniform): (Vec<_>, Vec<_>) = open.into_iter().partition(differs);
         match (uniform.is_empty(), masked.is_empty()) {
-            (true, _) => self.masked_choice(choice, &masked),
-            (false, true) => self.branching_choice(choice, &uniform),
-            (false, false) if choice.otherwise.is_empty() => {
-                let condition = self.all_hold(&uniform)?;
+            (true, _) => self.masked_conditional(conditional, &masked),
+            (false, true) => self.branching_conditional(conditional, &uniform),
+            (false, false) if conditional.otherwise.is_empty() => {
+                let condition = self.conjunction(&uniform)?;
                 let mut done = Ok(());
-                self.when(condition.into_int_value(), |this| done = this.masked_choice(choice, &masked));
+                self.emit_if(condition.into_int_value(), |this| {
+                    done = this.masked_conditional(conditional, &masked)
+                });
                 done
             }
-            (false, false) => self.masked_choice(choice, &[uniform, masked].concat()),
+            (false, false) => self.masked_conditional(conditional, &[uniform, masked].concat()),
         }
     }
 
-    fn verdict(&self, condition: &IndexExpr) -> Verdict {
+    fn condition_value(&self, condition: &IndexExpr) -> ConditionValue {
         match self.range(condition) {
-            Some(range) if range.low >= 0 => Verdict::Always,
-            Some(range) if range.high < 0 => Verdict::Never,
-            _ => Verdict::Open,
+            Some(range) if range.low >= 0 => ConditionValue::Always,
+            Some(range) if range.high < 0 => ConditionValue::Never,
+            _ => ConditionValue::Unknown,
         }
     }
 
-    fn branching_choice(&mut self, choice: &If, conditions: &[IndexExpr]) -> Emit<()> {
-        let condition = self.all_hold(conditions)?.into_int_value();
+    fn branching_conditional(&mut self, conditional: &If, conditions: &[IndexExpr]) -> Emit<()> {
+        let condition = self.conjunction(conditions)?.into_int_value();
         let (yes, no, after) = (self.new_block(), self.new_block(), self.new_block());
         self.ops.builder.build_conditional_branch(condition, yes, no).expect(BUILT);
-        for (block, stmts) in [(yes, &choice.then), (no, &choice.otherwise)] {
+        for (block, stmts) in [(yes, &conditional.then), (no, &conditional.otherwise)] {
             self.ops.builder.position_at_end(block);
             self.stmts(stmts)?;
             self.ops.builder.build_unconditional_branch(after).expect(BUILT);
@@ -199,18 +201,18 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Emits both branches one after the other, each under the mask of its lanes.
-    fn masked_choice(&mut self, choice: &If, conditions: &[IndexExpr]) -> Emit<()> {
-        let condition = self.all_hold(conditions)?;
-        self.in_lanes(condition, |this| this.stmts(&choice.then))?;
-        if choice.otherwise.is_empty() {
+    fn masked_conditional(&mut self, conditional: &If, conditions: &[IndexExpr]) -> Emit<()> {
+        let condition = self.conjunction(conditions)?;
+        self.with_mask(condition, |this| this.stmts(&conditional.then))?;
+        if conditional.otherwise.is_empty() {
             return Ok(());
         }
         let complement = self.ops.not(condition);
-        self.in_lanes(complement, |this| this.stmts(&choice.otherwise))
+        self.with_mask(complement, |this| this.stmts(&conditional.otherwise))
     }
 
     /// Emits under an additional mask, so that the code has no effect in other lanes.
-    pub(super) fn in_lanes<T>(
+    pub(super) fn with_mask<T>(
         &mut self,
         condition: Value<'ctx>,
         emit: impl FnOnce(&mut Self) -> Emit<T>,
@@ -218,16 +220,16 @@ impl<'ctx> Emitter<'ctx, '_> {
         let outer = self.frame.lanes.expect("only the body of a vector loop is masked");
         let condition = self.ops.splat(condition, outer.count);
         let mask = self.ops.and_maybe(outer.mask, condition);
-        self.frame.lanes = Some(Lanes { mask: Some(mask), ..outer });
+        self.frame.lanes = Some(VectorLoop { mask: Some(mask), ..outer });
         let done = emit(self);
         self.frame.lanes = Some(outer);
         done
     }
 
-    fn all_hold(&mut self, conditions: &[IndexExpr]) -> Emit<Value<'ctx>> {
+    fn conjunction(&mut self, conditions: &[IndexExpr]) -> Emit<Value<'ctx>> {
         let mut all = None;
         for condition in conditions {
-            let holds = self.holds(condition)?;
+            let holds = self.condition(condition)?;
             all = Some(self.ops.and_maybe(all, holds));
         }
         Ok(all.unwrap_or_else(|| self.ops.bit(true)))
@@ -235,37 +237,37 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     // Prefetches.
 
-    fn prefetch(&mut self, ahead: &Prefetch) -> Emit<()> {
-        let Address::Element(pointer) = self.place(&ahead.element)?.address else {
+    fn prefetch(&mut self, prefetch: &Prefetch) -> Emit<()> {
+        let Address::Element(pointer) = self.locate(&prefetch.element)?.address else {
             return Err(CodegenError::Unsupported("a prefetch whose address differs between lanes".into()));
         };
         // The arguments of `llvm.prefetch`: into all cache levels, and data rather than
         // instructions.
         let (locality, data) = (3, 1);
         let number = |value: u64| self.ops.int_type(32).const_int(value, false).into();
-        let arguments = [pointer.into(), number(ahead.write as u64), number(locality), number(data)];
+        let arguments = [pointer.into(), number(prefetch.write as u64), number(locality), number(data)];
         self.ops.intrinsic("llvm.prefetch", &[self.ops.ptr()], &arguments);
         Ok(())
     }
 
     // Allocations.
 
-    fn allocate(&mut self, room: &Allocate) -> Emit<()> {
-        match self.nest.buffer(room.buffer).scope {
-            Scope::Register => self.allocate_registers(room.buffer),
+    fn allocate(&mut self, allocation: &Allocate) -> Emit<()> {
+        match self.nest.buffer(allocation.buffer).scope {
+            Scope::Register => self.allocate_registers(allocation.buffer),
             _ => {
                 let here = self.block();
                 self.ops.builder.position_at_end(self.frame.entry);
-                let offset = self.ops.int(self.layout.offset(room.buffer));
+                let offset = self.ops.int(self.layout.offset(allocation.buffer));
                 let byte = self.ops.int_type(8).into();
                 let start = self.ops.element_ptr(byte, self.frame.scratch, offset);
                 self.ops.builder.position_at_end(here);
-                self.frame.buffers.insert(room.buffer, start);
+                self.frame.buffers.insert(allocation.buffer, start);
             }
         }
-        let done = self.stmts(&room.body);
-        self.frame.buffers.remove(&room.buffer);
-        self.frame.slots.remove(&room.buffer);
+        let done = self.stmts(&allocation.body);
+        self.frame.buffers.remove(&allocation.buffer);
+        self.frame.slots.remove(&allocation.buffer);
         done
     }
 }

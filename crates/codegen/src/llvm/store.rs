@@ -9,24 +9,24 @@ use inkwell::values::PointerValue;
 use tilewright_ir::nest::Store;
 use tilewright_ir::{DType, ReduceOp};
 
-use super::arith::Stored;
-use super::function::{Emit, Emitter, Lanes};
+use super::arith::StoredValue;
+use super::function::{Emit, Emitter, VectorLoop};
+use super::location::{Address, Location};
 use super::ops::{BUILT, RESULT, Value, lanes_of};
-use super::place::{Address, Place};
 use super::registers::Slot;
 
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
         let dtype = self.nest.buffer(store.target.tensor).dtype;
-        let stored = self.stored(store)?;
+        let stored = self.stored_value(store)?;
         if let Some(slot) = self.slot(&store.target) {
             return self.store_register(store, &slot, stored, dtype);
         }
-        let place = self.place(&store.target)?;
+        let place = self.locate(&store.target)?;
         match (self.frame.lanes, &place.address) {
             (None, Address::Element(pointer)) => {
                 let pointer = *pointer;
-                self.guarded(place.allowed, |this| this.update(store, pointer, stored))
+                self.guarded(place.checks_hold, |this| this.update(store, pointer, stored))
             }
             (Some(lanes), Address::Element(pointer)) => {
                 self.store_uniform(store, lanes, &place, *pointer, stored)
@@ -43,28 +43,30 @@ impl<'ctx> Emitter<'ctx, '_> {
         &mut self,
         store: &Store,
         slot: &Slot<'ctx>,
-        stored: Stored<'ctx>,
+        stored: StoredValue<'ctx>,
         dtype: DType,
     ) -> Emit<()> {
         let target = &store.target;
-        let whole = slot.has_lanes(self.rooms[&target.tensor]);
+        let is_vector_slot = slot.has_lanes(self.register_storage[&target.tensor]);
         let mask = self.mask();
         let stored = match (self.frame.lanes, store.reduce) {
-            (Some(lanes), Some(op)) if !whole => {
-                Stored::Value(self.reduced_over_lanes(op, lanes, self.settled(stored), dtype))
+            (Some(lanes), Some(op)) if !is_vector_slot => {
+                StoredValue::Value(self.reduce_active_lanes(op, lanes, self.single_value(stored), dtype))
             }
-            (Some(lanes), None) if !whole => Stored::Value(self.last_lane(lanes, mask, self.settled(stored))),
+            (Some(lanes), None) if !is_vector_slot => {
+                StoredValue::Value(self.last_lane(lanes, mask, self.single_value(stored)))
+            }
             _ => stored,
         };
         let old = self.load_slot(target, slot);
         let new = match store.reduce {
-            Some(op) => self.reduced(op, old, stored, target.tensor),
-            None => self.settled(stored),
+            Some(op) => self.reduce_value(op, old, stored, target.tensor),
+            None => self.single_value(stored),
         };
         let new = self.rounded(dtype, new);
         let new = match mask {
-            Some(_) if whole && self.equal_lanes.contains(&target.tensor) => new,
-            Some(mask) if whole => self.ops.select(mask, new, old),
+            Some(_) if is_vector_slot && self.overwritable_lanes.contains(&target.tensor) => new,
+            Some(mask) if is_vector_slot => self.ops.select(mask, new, old),
             Some(mask) => {
                 let any = self.ops.any(mask);
                 self.ops.select(any.into(), new, old)
@@ -76,10 +78,10 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Reduces the values of all active lanes to one value.
-    fn reduced_over_lanes(
+    fn reduce_active_lanes(
         &self,
         op: ReduceOp,
-        lanes: Lanes<'ctx>,
+        lanes: VectorLoop<'ctx>,
         value: Value<'ctx>,
         dtype: DType,
     ) -> Value<'ctx> {
@@ -98,7 +100,12 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// The value of the last active lane.
-    fn last_lane(&self, lanes: Lanes<'ctx>, mask: Option<Value<'ctx>>, value: Value<'ctx>) -> Value<'ctx> {
+    fn last_lane(
+        &self,
+        lanes: VectorLoop<'ctx>,
+        mask: Option<Value<'ctx>>,
+        value: Value<'ctx>,
+    ) -> Value<'ctx> {
         if lanes_of(value).is_none() {
             return value;
         }
@@ -128,21 +135,21 @@ impl<'ctx> Emitter<'ctx, '_> {
     ) -> Emit<()> {
         let Some(condition) = condition else { return emit(self) };
         let mut done = Ok(());
-        self.when(condition.into_int_value(), |this| done = emit(this));
+        self.emit_if(condition.into_int_value(), |this| done = emit(this));
         done
     }
 
     /// Replaces one element, or reduces a value into it.
-    fn update(&mut self, store: &Store, pointer: PointerValue<'ctx>, stored: Stored<'ctx>) -> Emit<()> {
+    fn update(&mut self, store: &Store, pointer: PointerValue<'ctx>, stored: StoredValue<'ctx>) -> Emit<()> {
         let buffer = store.target.tensor;
         let dtype = self.nest.buffer(buffer).dtype;
         let align = dtype.bytes() as u32;
         let value = match store.reduce {
             Some(op) => {
                 let raw = self.load_aligned(self.ops.memory_type(dtype), pointer, align);
-                self.reduced(op, self.decode(dtype, raw), stored, buffer)
+                self.reduce_value(op, self.decode(dtype, raw), stored, buffer)
             }
-            None => self.settled(stored),
+            None => self.single_value(stored),
         };
         self.store_aligned(pointer, self.encode(dtype, value), align);
         Ok(())
@@ -152,22 +159,22 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn store_uniform(
         &mut self,
         store: &Store,
-        lanes: Lanes<'ctx>,
-        place: &Place<'ctx>,
+        lanes: VectorLoop<'ctx>,
+        place: &Location<'ctx>,
         pointer: PointerValue<'ctx>,
-        stored: Stored<'ctx>,
+        stored: StoredValue<'ctx>,
     ) -> Emit<()> {
-        let value = self.settled(stored);
+        let value = self.single_value(stored);
         let value = match store.reduce {
-            Some(op) => self.reduced_over_lanes(op, lanes, value, place.dtype),
+            Some(op) => self.reduce_active_lanes(op, lanes, value, place.dtype),
             None => self.last_lane(lanes, lanes.mask, value),
         };
         let running = lanes.mask.map(|mask| Value::from(self.ops.any(mask)));
-        let condition = match (place.allowed, running) {
+        let condition = match (place.checks_hold, running) {
             (Some(allowed), running) => Some(self.ops.and_maybe(running, allowed)),
             (None, running) => running,
         };
-        self.guarded(condition, |this| this.update(store, pointer, Stored::Value(value)))
+        self.guarded(condition, |this| this.update(store, pointer, StoredValue::Value(value)))
     }
 
     /// Emits a store where each lane has an element of its own. In a plain store, lanes may share
@@ -175,11 +182,11 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn store_lanes(
         &mut self,
         store: &Store,
-        lanes: Lanes<'ctx>,
-        place: &Place<'ctx>,
-        stored: Stored<'ctx>,
+        lanes: VectorLoop<'ctx>,
+        place: &Location<'ctx>,
+        stored: StoredValue<'ctx>,
     ) -> Emit<()> {
-        let mask = match place.allowed {
+        let mask = match place.checks_hold {
             Some(allowed) => {
                 let allowed = self.ops.splat(allowed, lanes.count);
                 Some(self.ops.and_maybe(lanes.mask, allowed))
@@ -189,11 +196,11 @@ impl<'ctx> Emitter<'ctx, '_> {
         let stored = stored.map(|value| self.ops.splat(value, lanes.count));
         let value = match store.reduce {
             Some(op) => {
-                let raw = self.load_place(place, mask);
+                let raw = self.load_location(place, mask);
                 let old = self.decode(place.dtype, raw);
-                self.reduced(op, old, stored, store.target.tensor)
+                self.reduce_value(op, old, stored, store.target.tensor)
             }
-            None => self.settled(stored),
+            None => self.single_value(stored),
         };
         let raw = self.encode(place.dtype, value);
         let align = place.dtype.bytes() as u32;
@@ -247,23 +254,23 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn update_lane_by_lane(
         &mut self,
         store: &Store,
-        lanes: Lanes<'ctx>,
-        place: &Place<'ctx>,
+        lanes: VectorLoop<'ctx>,
+        place: &Location<'ctx>,
         pointers: Value<'ctx>,
-        stored: Stored<'ctx>,
+        stored: StoredValue<'ctx>,
     ) -> Emit<()> {
-        let mask = match place.allowed {
+        let mask = match place.checks_hold {
             Some(allowed) => Some(self.ops.and_maybe(lanes.mask, self.ops.splat(allowed, lanes.count))),
             None => lanes.mask,
         };
         for lane in 0..lanes.count {
             let pointer = self.ops.extract(pointers, lane).into_pointer_value();
-            let own = stored.map(|value| match lanes_of(value) {
+            let lane_value = stored.map(|value| match lanes_of(value) {
                 Some(_) => self.ops.extract(value, lane),
                 None => value,
             });
             let running = mask.map(|mask| self.ops.extract(mask, lane));
-            self.guarded(running, |this| this.update(store, pointer, own))?;
+            self.guarded(running, |this| this.update(store, pointer, lane_value))?;
         }
         Ok(())
     }

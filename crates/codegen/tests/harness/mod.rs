@@ -11,7 +11,7 @@ use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, LoopNest, Number, Origin,
     ReduceOp, Scalar, ScalarId, TensorId, VarId, verify_nest,
 };
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 /// A loop nest under construction.
 pub struct Builder {
@@ -79,7 +79,7 @@ impl Builder {
         load.cast(compute)
     }
 
-    pub fn compile(mut self, vectors: Vectors, body: Vec<Stmt>) -> Compiled {
+    pub fn compile(mut self, vectors: VectorInstructions, body: Vec<Stmt>) -> Compiled {
         self.nest.body = body;
         let cpu = Cpu { cores: 2, vectors, caches: vec![32 << 10] };
         let kernel = compile(verify_nest(&self.nest).unwrap(), &cpu).unwrap();
@@ -172,9 +172,9 @@ pub extern "C" fn on_threads(
 }
 
 /// The vector instruction sets that this machine can run.
-pub fn runnable() -> Vec<Vectors> {
+pub fn runnable() -> Vec<VectorInstructions> {
     let host = Cpu::host().vectors;
-    Vectors::ALL.into_iter().filter(|vectors| *vectors <= host).collect()
+    VectorInstructions::ALL.into_iter().filter(|vectors| *vectors <= host).collect()
 }
 
 pub fn access(tensor: TensorId, indices: &[IndexExpr]) -> Access {
@@ -221,11 +221,23 @@ pub fn allocate(buffer: TensorId, body: Vec<Stmt>) -> Stmt {
 }
 
 pub fn set(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false, claim: None })
+    Stmt::Store(Store {
+        target: access(tensor, indices),
+        value,
+        reduce: None,
+        is_asynchronous: false,
+        claim: None,
+    })
 }
 
 pub fn reduce(op: ReduceOp, tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: Some(op), later: false, claim: None })
+    Stmt::Store(Store {
+        target: access(tensor, indices),
+        value,
+        reduce: Some(op),
+        is_asynchronous: false,
+        claim: None,
+    })
 }
 
 pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {

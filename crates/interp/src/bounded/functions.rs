@@ -8,11 +8,11 @@
 
 use tilewright_ir::{Builtin, DType, Number, arithmetic};
 
-use super::{Bounded, largest};
+use super::{Bounded, largest_finite};
 use crate::value::Value;
 
 /// The position of the gamma function's only positive minimum, the minimum, and its logarithm.
-const GAMMA_TURNS: (f64, f64, f64) =
+const GAMMA_MINIMUM: (f64, f64, f64) =
     (1.461_632_144_968_362_2, 0.885_603_194_410_888_7, -0.121_486_290_535_849_6);
 
 /// Applies a function to bounded arguments.
@@ -22,12 +22,12 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
     let numbers = &numbers[..arguments.len()];
     let exact = Bounded::exact(arithmetic::call(builtin, numbers, dtype));
     if arguments.iter().any(|argument| !argument.is_decided()) {
-        return exact.undecided();
+        return exact.as_undecided();
     }
     // `pow` of any number and 0 is 1, even of NaN.
     let is_power_of_nan = builtin == Builtin::Pow && arguments[0].is_nan();
     if is_power_of_nan && arguments[1].error > 0.0 && arguments[1].may_be_zero() {
-        return exact.undecided();
+        return exact.as_undecided();
     }
     if !dtype.is_float() || arguments[0].is_nan() {
         // Predicates are exact: an interval of finite numbers contains no infinity, because
@@ -37,11 +37,11 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
     if let Some(unrounded) = unrounded(builtin, arguments, exact) {
         return unrounded;
     }
-    match spread(builtin, arguments, exact) {
-        None => exact.undecided(),
+    match argument_spread(builtin, arguments, exact) {
+        None => exact.as_undecided(),
         Some(_) if exact.is_nan() => exact,
-        Some(_) if exact.value().is_infinite() => infinite(builtin, arguments, exact, dtype),
-        Some(spread) => rounded(builtin, exact, spread, dtype),
+        Some(_) if exact.value().is_infinite() => decide_infinite(builtin, arguments, exact, dtype),
+        Some(spread) => with_rounding(builtin, exact, spread, dtype),
     }
 }
 
@@ -51,7 +51,7 @@ fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<
     let (is_decided, error) = match builtin {
         Builtin::Abs => (true, x.error),
         Builtin::Floor | Builtin::Ceil | Builtin::Trunc | Builtin::Round | Builtin::Rint => {
-            let [low, high] = [x.low(), x.high()].map(|end| at(builtin, &[end]));
+            let [low, high] = [x.low(), x.high()].map(|end| evaluate(builtin, &[end]));
             (x.error == 0.0 || low == high, 0.0)
         }
         Builtin::Copysign => {
@@ -63,18 +63,22 @@ fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<
         Builtin::Fmod if arguments.iter().all(|argument| argument.error == 0.0) => (true, 0.0),
         _ => return None,
     };
-    Some(if is_decided { Bounded { error, ..exact } } else { exact.undecided() })
+    Some(if is_decided { Bounded { error, ..exact } } else { exact.as_undecided() })
 }
 
-fn rounded(builtin: Builtin, exact: Bounded, spread: f64, dtype: DType) -> Bounded {
-    let own = Bounded::rounded(exact.number, spread, 2.0 * accuracy(builtin), dtype);
+fn with_rounding(builtin: Builtin, exact: Bounded, spread: f64, dtype: DType) -> Bounded {
+    let own = Bounded::rounded(exact.number, spread, 2.0 * error_in_ulps(builtin), dtype);
     // All implementations of the gamma function's logarithm lose digits near its zeros at 1 and 2.
-    let lost = if builtin == Builtin::Lgamma { super::unit(dtype) * 2.0 * accuracy(builtin) } else { 0.0 };
+    let lost = if builtin == Builtin::Lgamma {
+        super::unit_roundoff(dtype) * 2.0 * error_in_ulps(builtin)
+    } else {
+        0.0
+    };
     Bounded { error: own.error + lost, ..own }
 }
 
 /// The error of a kernel's function, in units in the last place.
-fn accuracy(builtin: Builtin) -> f64 {
+fn error_in_ulps(builtin: Builtin) -> f64 {
     match builtin {
         Builtin::Fma => 0.5,
         Builtin::Sqrt => 3.0,
@@ -88,19 +92,19 @@ fn accuracy(builtin: Builtin) -> f64 {
 }
 
 /// The value of the function in double precision.
-fn at(builtin: Builtin, arguments: &[f64]) -> f64 {
+fn evaluate(builtin: Builtin, arguments: &[f64]) -> f64 {
     let mut numbers = [Number::Int(0); 3];
     arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = Number::Float(*argument));
     arithmetic::call(builtin, &numbers[..arguments.len()], DType::Float64).as_f64()
 }
 
 /// How far the function's value may be off because of inexact arguments; `None` if it is unknown.
-fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64> {
+fn argument_spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64> {
     if arguments.iter().all(|argument| argument.error == 0.0) {
         return Some(0.0);
     }
     let x = arguments[0];
-    let value = at(builtin, &arguments.iter().map(|argument| argument.value()).collect::<Vec<_>>());
+    let value = evaluate(builtin, &arguments.iter().map(|argument| argument.value()).collect::<Vec<_>>());
     let farthest = |ends: &[f64]| {
         let distances = ends.iter().map(|end| if *end == value { 0.0 } else { (end - value).abs() });
         let farthest = distances.fold(0.0, |most: f64, own| if own.is_nan() { own } else { most.max(own) });
@@ -108,17 +112,17 @@ fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64
     };
     match builtin {
         Builtin::Sin | Builtin::Cos => Some(x.error.min(2.0)),
-        Builtin::Cosh => farthest(&magnitudes(x).map(|end| at(builtin, &[end]))),
+        Builtin::Cosh => farthest(&magnitudes(x).map(|end| evaluate(builtin, &[end]))),
         Builtin::Tan => {
             let branch = |end: f64| (end / std::f64::consts::PI + 0.5).floor();
             let is_whole = branch(x.low()) == branch(x.high());
-            is_whole.then(|| farthest(&[x.low(), x.high()].map(|end| at(builtin, &[end]))))?
+            is_whole.then(|| farthest(&[x.low(), x.high()].map(|end| evaluate(builtin, &[end]))))?
         }
         Builtin::Tgamma | Builtin::Lgamma => {
-            let (turn, least, least_log) = GAMMA_TURNS;
+            let (turn, least, least_log) = GAMMA_MINIMUM;
             let least = if builtin == Builtin::Tgamma { least } else { least_log };
             let turns = (x.low()..=x.high()).contains(&turn).then_some(least);
-            let ends = [x.low(), x.high()].map(|end| at(builtin, &[end]));
+            let ends = [x.low(), x.high()].map(|end| evaluate(builtin, &[end]));
             (x.low() > 0.0).then(|| farthest(&[ends[0], ends[1], turns.unwrap_or(value)]))?
         }
         Builtin::Fma => {
@@ -132,7 +136,7 @@ fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64
         }
         Builtin::Hypot => {
             let (x, y) = (magnitudes(x), magnitudes(arguments[1]));
-            farthest(&[at(builtin, &[x[0], y[0]]), at(builtin, &[x[1], y[1]])])
+            farthest(&[evaluate(builtin, &[x[0], y[0]]), evaluate(builtin, &[x[1], y[1]])])
         }
         Builtin::Pow => farthest(&powers(x, arguments[1])?),
         Builtin::Atan2 => {
@@ -147,7 +151,7 @@ fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64
                 return Some(0.0);
             }
             let is_inside = x.low() >= from && x.high() <= to;
-            is_inside.then(|| farthest(&[x.low(), x.high()].map(|end| at(builtin, &[end]))))?
+            is_inside.then(|| farthest(&[x.low(), x.high()].map(|end| evaluate(builtin, &[end]))))?
         }
     }
 }
@@ -172,7 +176,7 @@ fn magnitudes(x: Bounded) -> [f64; 2] {
 
 fn corners(builtin: Builtin, x: Bounded, y: Bounded) -> [f64; 4] {
     let [a, b, c, d] = [x.low(), x.high(), y.low(), y.high()];
-    [[a, c], [a, d], [b, c], [b, d]].map(|corner| at(builtin, &corner))
+    [[a, c], [a, d], [b, c], [b, d]].map(|corner| evaluate(builtin, &corner))
 }
 
 /// The values of `pow` at the ends of its arguments' intervals, if `pow` is monotone in each
@@ -186,7 +190,7 @@ fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
         return Some(corners(Builtin::Pow, x, y));
     }
     if is_whole && y.value() >= 0.0 {
-        let ends = magnitudes(x).map(|end| at(Builtin::Pow, &[end, y.value()]));
+        let ends = magnitudes(x).map(|end| evaluate(Builtin::Pow, &[end, y.value()]));
         return Some([ends[0], ends[1], ends[0], ends[1]]);
     }
     None
@@ -195,18 +199,18 @@ fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
 /// Decides an infinite result. It is decided if the values at both ends of the interval are far
 /// beyond the type's range. In addition, all arguments must be exact, or the function must have one
 /// argument and be monotone. Poles at exact arguments are therefore decided.
-fn infinite(builtin: Builtin, arguments: &[Bounded], exact: Bounded, dtype: DType) -> Bounded {
+fn decide_infinite(builtin: Builtin, arguments: &[Bounded], exact: Bounded, dtype: DType) -> Bounded {
     let ends = |sign: f64| {
         let ends: Vec<f64> =
             arguments.iter().map(|argument| argument.value() + sign * argument.error).collect();
-        at(builtin, &ends)
+        evaluate(builtin, &ends)
     };
-    let far = largest(dtype) * (1.0 + 1e-4);
+    let far = largest_finite(dtype) * (1.0 + 1e-4);
     let is_beyond = |value: f64| value.abs() > far && value.signum() == exact.value().signum();
     let is_monotone = arguments.len() == 1 && builtin != Builtin::Tan;
     let is_exact = arguments.iter().all(|argument| argument.error == 0.0);
     if (is_monotone || is_exact) && is_beyond(ends(-1.0)) && is_beyond(ends(1.0)) {
         return exact;
     }
-    exact.undecided()
+    exact.as_undecided()
 }

@@ -38,7 +38,7 @@ use crate::value::Value;
 use total::Total;
 
 /// The error of a kernel's quotient in units in the last place, as OpenCL allows for float32.
-const DIVISION: f64 = 2.5;
+const DIVISION_ULPS: f64 = 2.5;
 
 /// The number that the interpreter computes, and the greatest distance of a kernel's value from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub(crate) struct Bounded {
 pub(crate) struct Errors(pub Vec<f64>);
 
 /// The unit roundoff of a float type: half the distance from 1 to the next number.
-pub(crate) fn unit(dtype: DType) -> f64 {
+pub(crate) fn unit_roundoff(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 2f64.powi(-11),
         DType::BFloat16 => 2f64.powi(-8),
@@ -63,7 +63,7 @@ pub(crate) fn unit(dtype: DType) -> f64 {
 }
 
 /// The largest finite number of a float type.
-fn largest(dtype: DType) -> f64 {
+fn largest_finite(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 65504.0,
         DType::BFloat16 => f64::from_bits(0x47ef_e000_0000_0000),
@@ -73,7 +73,7 @@ fn largest(dtype: DType) -> f64 {
 }
 
 /// The smallest normal number of a float type.
-fn smallest(dtype: DType) -> f64 {
+fn smallest_normal(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 2f64.powi(-14),
         DType::Float64 => f64::MIN_POSITIVE,
@@ -86,7 +86,7 @@ impl Bounded {
     /// to infinity.
     fn new(number: Number, error: f64, dtype: DType) -> Bounded {
         let value = number.as_f64();
-        let leaves_type = error > 0.0 && value.abs() + error > largest(dtype);
+        let leaves_type = error > 0.0 && value.abs() + error > largest_finite(dtype);
         Bounded { number, error: if leaves_type || error.is_nan() { f64::INFINITY } else { error } }
     }
 
@@ -94,8 +94,12 @@ impl Bounded {
     /// rounding error is `units` unit roundoffs, and the interpreter's is one.
     fn rounded(number: Number, spread: f64, units: f64, dtype: DType) -> Bounded {
         let value = number.as_f64().abs();
-        let flushed = if value - spread < smallest(dtype) { smallest(dtype) } else { 0.0 };
-        Bounded::new(number, spread + unit(dtype) * (units * (value + spread) + value) + flushed, dtype)
+        let flushed = if value - spread < smallest_normal(dtype) { smallest_normal(dtype) } else { 0.0 };
+        Bounded::new(
+            number,
+            spread + unit_roundoff(dtype) * (units * (value + spread) + value) + flushed,
+            dtype,
+        )
     }
 
     fn value(self) -> f64 {
@@ -123,16 +127,16 @@ impl Bounded {
         self.value().abs() <= self.error
     }
 
-    fn floats(self, op: BinaryOp, right: Bounded, dtype: DType) -> Bounded {
+    fn float_binary(self, op: BinaryOp, right: Bounded, dtype: DType) -> Bounded {
         let number = arithmetic::binary(op, self.number, right.number, dtype);
         if !self.is_decided() || !right.is_decided() {
-            return Bounded::exact(number).undecided();
+            return Bounded::exact(number).as_undecided();
         }
         let is_finite = self.value().is_finite() && right.value().is_finite();
         match op {
             BinaryOp::Min | BinaryOp::Max => self.extreme(op, right, number),
-            _ if op.is_comparison() => self.compared(right, number),
-            _ if !is_finite => self.with_infinity(op, right, number),
+            _ if op.is_comparison() => self.comparison(right, number),
+            _ if !is_finite => self.nonfinite_binary(op, right, number),
             BinaryOp::Mul => self.product(right, number, dtype),
             BinaryOp::Div => self.quotient(right, number, dtype),
             BinaryOp::Mod => self.remainder(right, number, f64::floor, dtype),
@@ -157,7 +161,7 @@ impl Bounded {
         // The product overflows here, but a kernel that contracts it with a sum may have a finite
         // value.
         if number.as_f64().is_infinite() {
-            return Bounded::exact(number).undecided();
+            return Bounded::exact(number).as_undecided();
         }
         Bounded::rounded(number, spread, 1.0, dtype)
     }
@@ -169,16 +173,16 @@ impl Bounded {
             // A negative zero may come from rounding and be a positive zero in kernels. The sign
             // does not matter if the quotient is NaN.
             let is_known = is_exact && (b.is_sign_positive() || quotient.is_nan());
-            return if is_known { Bounded::exact(number) } else { Bounded::exact(number).undecided() };
+            return if is_known { Bounded::exact(number) } else { Bounded::exact(number).as_undecided() };
         }
         if is_exact && (self.value() == 0.0 || is_product(quotient, b, self.value())) {
             return Bounded::exact(number);
         }
         if quotient.is_infinite() {
-            return Bounded::exact(number).undecided();
+            return Bounded::exact(number).as_undecided();
         }
         let spread = (self.error + quotient.abs() * right.error) / (b.abs() - right.error);
-        Bounded::rounded(number, spread, 2.0 * DIVISION, dtype)
+        Bounded::rounded(number, spread, 2.0 * DIVISION_ULPS, dtype)
     }
 
     /// The remainder that belongs to a quotient rounded by `whole`. It is decided only if the
@@ -188,12 +192,12 @@ impl Bounded {
             return Bounded::exact(number);
         }
         if right.may_be_zero() {
-            return Bounded::exact(number).undecided();
+            return Bounded::exact(number).as_undecided();
         }
         let ends = [right.low(), right.high()].map(|b| [self.low() / b, self.high() / b]);
         let times = whole(self.value() / right.value());
         if ends.iter().flatten().any(|end| whole(*end) != times) {
-            return Bounded::exact(number).undecided();
+            return Bounded::exact(number).as_undecided();
         }
         Bounded::rounded(number, self.error + times.abs() * right.error, 1.0, dtype)
     }
@@ -212,15 +216,15 @@ impl Bounded {
         Bounded { number, error: (value - low).max(high - value) }
     }
 
-    fn compared(self, right: Bounded, number: Number) -> Bounded {
+    fn comparison(self, right: Bounded, number: Number) -> Bounded {
         let (a, b) = (self.value(), right.value());
         let spread = self.error + right.error;
         let is_certain = spread == 0.0 || a.is_nan() || b.is_nan() || (a - b).abs() > spread;
-        if is_certain { Bounded::exact(number) } else { Bounded::exact(number).undecided() }
+        if is_certain { Bounded::exact(number) } else { Bounded::exact(number).as_undecided() }
     }
 
     /// Arithmetic with an operand that is infinite or NaN, which it then is in every kernel.
-    fn with_infinity(self, op: BinaryOp, right: Bounded, number: Number) -> Bounded {
+    fn nonfinite_binary(self, op: BinaryOp, right: Bounded, number: Number) -> Bounded {
         let is_exact = self.error == 0.0 && right.error == 0.0;
         let is_certain = match op {
             _ if self.is_nan() || right.is_nan() => true,
@@ -229,7 +233,7 @@ impl Bounded {
             BinaryOp::Div => is_exact || !right.may_be_zero(),
             _ => is_exact,
         };
-        if is_certain { Bounded::exact(number) } else { Bounded::exact(number).undecided() }
+        if is_certain { Bounded::exact(number) } else { Bounded::exact(number).as_undecided() }
     }
 }
 
@@ -239,7 +243,7 @@ fn is_product(a: f64, b: f64, product: f64) -> bool {
 }
 
 impl Value for Bounded {
-    type Beside = Errors;
+    type Annotations = Errors;
     type Total = Total;
 
     fn exact(number: Number) -> Bounded {
@@ -258,7 +262,7 @@ impl Value for Bounded {
         self.error == 0.0
     }
 
-    fn undecided(self) -> Bounded {
+    fn as_undecided(self) -> Bounded {
         Bounded { error: f64::INFINITY, ..self }
     }
 
@@ -267,7 +271,7 @@ impl Value for Bounded {
         match op {
             UnaryOp::Neg => Bounded { number, ..self },
             UnaryOp::Not if self.has_certain_truth() => Bounded::exact(number),
-            UnaryOp::Not => Bounded::exact(number).undecided(),
+            UnaryOp::Not => Bounded::exact(number).as_undecided(),
         }
     }
 
@@ -280,7 +284,7 @@ impl Value for Bounded {
                 number: arithmetic::binary(op, self.number, right.number, dtype),
                 error: self.error.max(right.error),
             },
-            _ => self.floats(op, right, dtype),
+            _ => self.float_binary(op, right, dtype),
         }
     }
 
@@ -296,20 +300,20 @@ impl Value for Bounded {
         }
         if dtype == DType::Bool {
             let own = Bounded::exact(number);
-            return if self.has_certain_truth() { own } else { own.undecided() };
+            return if self.has_certain_truth() { own } else { own.as_undecided() };
         }
         let [low, high] = [self.low(), self.high()].map(|end| Number::Float(end).convert(dtype));
         if !dtype.is_float() {
-            return if low == high { Bounded::exact(number) } else { Bounded::exact(number).undecided() };
+            return if low == high { Bounded::exact(number) } else { Bounded::exact(number).as_undecided() };
         }
         let error = (high.as_f64() - number.as_f64()).max(number.as_f64() - low.as_f64());
         Bounded::new(number, if number.as_f64().is_finite() { error } else { f64::INFINITY }, dtype)
     }
 
     /// If both sides of a condition agree within their distances, the condition does not matter.
-    fn or_other(self, other: Option<Bounded>) -> Bounded {
+    fn or_alternative(self, other: Option<Bounded>) -> Bounded {
         let Some(other) = other.filter(|other| other.is_decided() && self.is_decided()) else {
-            return self.undecided();
+            return self.as_undecided();
         };
         if self.is_nan() && other.is_nan() || self.value() == other.value() {
             return Bounded { error: self.error.max(other.error), ..self };
@@ -318,37 +322,37 @@ impl Value for Bounded {
         if apart <= self.error + other.error {
             return Bounded { error: self.error.max(apart + other.error), ..self };
         }
-        self.undecided()
+        self.as_undecided()
     }
 
-    fn begin(op: ReduceOp, first: Option<Bounded>, dtype: DType) -> Total {
+    fn begin_reduction(op: ReduceOp, first: Option<Bounded>, dtype: DType) -> Total {
         Total::new(op, first, dtype)
     }
 
     fn reduce(total: Total, op: ReduceOp, value: Bounded, dtype: DType) -> Total {
-        total.with(op, value, dtype)
+        total.add_term(op, value, dtype)
     }
 
-    fn end(total: Total, kept_in: DType) -> Bounded {
-        total.end(kept_in)
+    fn end_reduction(total: Total, partial_type: DType) -> Bounded {
+        total.end(partial_type)
     }
 
-    fn load(tensor: &Tensor, beside: &Errors, place: usize) -> Bounded {
-        Bounded { number: tensor.get(place), error: beside.0.get(place).copied().unwrap_or(0.0) }
+    fn load(tensor: &Tensor, annotations: &Errors, index: usize) -> Bounded {
+        Bounded { number: tensor.get(index), error: annotations.0.get(index).copied().unwrap_or(0.0) }
     }
 
-    fn store(self, tensor: &mut Tensor, Errors(errors): &mut Errors, place: usize) {
+    fn store(self, tensor: &mut Tensor, Errors(errors): &mut Errors, index: usize) {
         let value = self.convert(tensor.dtype());
-        tensor.set(place, value.number);
+        tensor.set(index, value.number);
         if errors.is_empty() && value.error > 0.0 {
             errors.resize(tensor.len(), 0.0);
         }
-        if let Some(error) = errors.get_mut(place) {
+        if let Some(error) = errors.get_mut(index) {
             *error = value.error;
         }
     }
 
-    fn blur(tensor: &Tensor, errors: &mut Errors) {
+    fn mark_undecided(tensor: &Tensor, errors: &mut Errors) {
         errors.0 = vec![f64::INFINITY; tensor.len()];
     }
 }
@@ -366,7 +370,7 @@ impl Bounded {
             [false, true] => b == decides,
             [false, false] => false,
         };
-        if is_certain { own } else { own.undecided() }
+        if is_certain { own } else { own.as_undecided() }
     }
 }
 

@@ -14,7 +14,7 @@ fn float(value: f64) -> Bounded {
 }
 
 /// A value with a distance.
-fn about(value: f64, error: f64) -> Bounded {
+fn with_error(value: f64, error: f64) -> Bounded {
     Bounded { number: Number::Float(value), error }
 }
 
@@ -23,7 +23,7 @@ fn below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
 }
 
 /// A random number in single precision: often of ordinary size, sometimes small, large, or whole.
-fn drawn(rng: &mut Pcg64Mcg) -> f32 {
+fn random_float(rng: &mut Pcg64Mcg) -> f32 {
     let unit = (rng.next_u64() >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
     match below(rng, 6) {
         0 => unit * 1e-3,
@@ -75,7 +75,7 @@ fn tree(rng: &mut Pcg64Mcg, depth: usize) -> Tree {
     let choice = if depth == 0 { 0 } else { below(rng, 10) };
     let mut inner = || tree(rng, depth - 1);
     match choice {
-        0 | 1 => Tree::Leaf(drawn(rng)),
+        0 | 1 => Tree::Leaf(random_float(rng)),
         2..=6 => {
             let pair = Box::new([inner(), inner()]);
             Tree::Binary(OPERATORS[below(rng, OPERATORS.len() as u64) as usize], pair)
@@ -98,13 +98,13 @@ fn bounded(tree: &Tree) -> Bounded {
             let condition = a.binary(BinaryOp::Less, b, DType::Bool);
             let (chosen, other) =
                 if condition.number().is_true() { (then, otherwise) } else { (otherwise, then) };
-            if condition.has_certain_truth() { chosen } else { chosen.or_other(Some(other)) }
+            if condition.has_certain_truth() { chosen } else { chosen.or_alternative(Some(other)) }
         }
     }
 }
 
 /// The value, moved by some units in the last place.
-fn moved(value: f32, by: i64) -> f32 {
+fn shifted_by_ulps(value: f32, by: i64) -> f32 {
     if !value.is_finite() || value == 0.0 {
         return value;
     }
@@ -120,7 +120,7 @@ fn kernel(tree: &Tree, rng: &mut Pcg64Mcg) -> f32 {
             let (a, b) = (kernel(&pair[0], rng), kernel(&pair[1], rng));
             // A quotient that needs no rounding is exact in every kernel.
             let is_exact = f64::from(a / b) * f64::from(b) == f64::from(a);
-            if is_exact { a / b } else { moved(a / b, by) }
+            if is_exact { a / b } else { shifted_by_ulps(a / b, by) }
         }
         Tree::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), pair) if off(1) > 0 => match &pair[0] {
             Tree::Binary(BinaryOp::Mul, factors) => {
@@ -128,14 +128,14 @@ fn kernel(tree: &Tree, rng: &mut Pcg64Mcg) -> f32 {
                 let last = if *op == BinaryOp::Add { last } else { -last };
                 kernel(&factors[0], rng).mul_add(kernel(&factors[1], rng), last)
             }
-            first => plain(*op, kernel(first, rng), kernel(&pair[1], rng)),
+            first => binary_f32(*op, kernel(first, rng), kernel(&pair[1], rng)),
         },
-        Tree::Binary(op, pair) => plain(*op, kernel(&pair[0], rng), kernel(&pair[1], rng)),
+        Tree::Binary(op, pair) => binary_f32(*op, kernel(&pair[0], rng), kernel(&pair[1], rng)),
         Tree::Call(builtin, operand) => {
             let value = arithmetic::call(*builtin, &[Number::Float(kernel(operand, rng).into())], F32)
                 .as_f64() as f32;
             let is_free = matches!(builtin, Builtin::Abs | Builtin::Floor | Builtin::Rint);
-            if is_free { value } else { moved(value, below(rng, 5) as i64 - 2) }
+            if is_free { value } else { shifted_by_ulps(value, below(rng, 5) as i64 - 2) }
         }
         Tree::Select(parts) => {
             let is_less = kernel(&parts[0], rng) < kernel(&parts[1], rng);
@@ -144,7 +144,7 @@ fn kernel(tree: &Tree, rng: &mut Pcg64Mcg) -> f32 {
     }
 }
 
-fn plain(op: BinaryOp, left: f32, right: f32) -> f32 {
+fn binary_f32(op: BinaryOp, left: f32, right: f32) -> f32 {
     let [left, right] = [left, right].map(|value| Number::Float(value.into()));
     arithmetic::binary(op, left, right, F32).as_f64() as f32
 }
@@ -178,16 +178,16 @@ fn kernels_stay_within_the_bound() {
 /// The terms of a dot product.
 fn pairs(rng: &mut Pcg64Mcg, count: usize, positive: bool) -> Vec<[f32; 2]> {
     let own = |value: f32| if positive { value.abs() } else { value };
-    (0..count).map(|_| [own(drawn(rng)), own(drawn(rng))]).collect()
+    (0..count).map(|_| [own(random_float(rng)), own(random_float(rng))]).collect()
 }
 
 fn dot(pairs: &[[f32; 2]]) -> Bounded {
     let term = |pair: &[f32; 2]| float(pair[0].into()).binary(BinaryOp::Mul, float(pair[1].into()), F32);
-    let empty = Bounded::begin(ReduceOp::Add, None, DType::Float64);
+    let empty = Bounded::begin_reduction(ReduceOp::Add, None, DType::Float64);
     let total = pairs
         .iter()
         .fold(empty, |total, pair| Bounded::reduce(total, ReduceOp::Add, term(pair), DType::Float64));
-    Bounded::end(total, F32).convert(F32)
+    Bounded::end_reduction(total, F32).convert(F32)
 }
 
 #[test]
@@ -223,7 +223,8 @@ fn the_bound_of_a_sum_is_useful() {
     assert!(bound.error > 0.0 && bound.error < 1e-4 * bound.value(), "{bound:?}");
     // A sum without one of its terms is far outside the bound.
     let mut rng = Pcg64Mcg::seed_from_u64(4);
-    let pairs: Vec<[f32; 2]> = (0..1000).map(|_| [0.5 + drawn(&mut rng).abs().min(1.0), 1.0]).collect();
+    let pairs: Vec<[f32; 2]> =
+        (0..1000).map(|_| [0.5 + random_float(&mut rng).abs().min(1.0), 1.0]).collect();
     assert!(!is_within(dot(&pairs[1..]).value(), dot(&pairs)));
 }
 
@@ -245,35 +246,36 @@ fn whole_numbers_stay_exact() {
 fn products_of_many_stay_within_the_bound() {
     let mut rng = Pcg64Mcg::seed_from_u64(5);
     for _ in 0..500 {
-        let factors: Vec<f32> = (0..20).map(|_| 1.0 + 0.3 * drawn(&mut rng).clamp(-1.0, 1.0)).collect();
-        let empty = Bounded::begin(ReduceOp::Mul, None, DType::Float64);
+        let factors: Vec<f32> =
+            (0..20).map(|_| 1.0 + 0.3 * random_float(&mut rng).clamp(-1.0, 1.0)).collect();
+        let empty = Bounded::begin_reduction(ReduceOp::Mul, None, DType::Float64);
         let step = |total, factor: &f32| {
             Bounded::reduce(total, ReduceOp::Mul, float(f64::from(*factor)), DType::Float64)
         };
-        let bound = Bounded::end(factors.iter().fold(empty, step), F32).convert(F32);
+        let bound = Bounded::end_reduction(factors.iter().fold(empty, step), F32).convert(F32);
         let found = factors.iter().rev().product::<f32>();
         assert!(is_within(found.into(), bound) && bound.error < 1e-5 * bound.value().abs(), "{bound:?}");
     }
 }
 
 #[test]
-fn what_hangs_on_rounding_is_undecided() {
-    let near = about(1e-9, 1e-7);
+fn values_that_depend_on_rounding_are_undecided() {
+    let near = with_error(1e-9, 1e-7);
     let decided = [
         near.binary(BinaryOp::Less, float(1.0), DType::Bool),
         near.binary(BinaryOp::Mul, float(3.0), F32),
-        Bounded::call(Builtin::Floor, &[about(1.5, 0.25)], F32),
-        about(1.5, 0.25).convert(DType::Int32),
-        Bounded::call(Builtin::Sqrt, &[about(1.5, 0.25)], F32),
+        Bounded::call(Builtin::Floor, &[with_error(1.5, 0.25)], F32),
+        with_error(1.5, 0.25).convert(DType::Int32),
+        Bounded::call(Builtin::Sqrt, &[with_error(1.5, 0.25)], F32),
         Bounded::call(Builtin::Pow, &[near, float(2.0)], F32),
         // `pow` of NaN is NaN unless the exponent is 0.
-        Bounded::call(Builtin::Pow, &[float(f64::NAN), about(1.0, 0.5)], F32),
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), with_error(1.0, 0.5)], F32),
         Bounded::call(Builtin::Pow, &[float(f64::NAN), float(0.0)], F32),
         // The argument is certainly outside the domain.
-        Bounded::call(Builtin::Log, &[about(-1.0, 0.5)], F32),
+        Bounded::call(Builtin::Log, &[with_error(-1.0, 0.5)], F32),
         float(1.0).binary(BinaryOp::Div, float(0.0), F32),
         float(0.0).binary(BinaryOp::Div, float(0.0), F32),
-        Bounded::call(Builtin::Exp, &[about(200.0, 1.0)], F32),
+        Bounded::call(Builtin::Exp, &[with_error(200.0, 1.0)], F32),
     ];
     decided.iter().for_each(|own| assert!(own.is_decided(), "{own:?}"));
     let undecided = [
@@ -281,21 +283,21 @@ fn what_hangs_on_rounding_is_undecided() {
         near.binary(BinaryOp::Equal, float(0.0), DType::Bool),
         float(1.0).binary(BinaryOp::Div, near, F32),
         near.convert(DType::Bool),
-        about(2.0, 1e-7).convert(DType::Int32),
-        Bounded::call(Builtin::Floor, &[about(2.0, 1e-7)], F32),
+        with_error(2.0, 1e-7).convert(DType::Int32),
+        Bounded::call(Builtin::Floor, &[with_error(2.0, 1e-7)], F32),
         Bounded::call(Builtin::Sqrt, &[near], F32),
         Bounded::call(Builtin::Log, &[near], F32),
-        Bounded::call(Builtin::Acos, &[about(1.0, 1e-7)], F32),
-        Bounded::call(Builtin::Acos, &[about(1.5, 3.0)], F32),
-        Bounded::call(Builtin::Tan, &[about(std::f64::consts::FRAC_PI_2, 1e-7)], F32),
+        Bounded::call(Builtin::Acos, &[with_error(1.0, 1e-7)], F32),
+        Bounded::call(Builtin::Acos, &[with_error(1.5, 3.0)], F32),
+        Bounded::call(Builtin::Tan, &[with_error(std::f64::consts::FRAC_PI_2, 1e-7)], F32),
         Bounded::call(Builtin::Pow, &[near, float(0.5)], F32),
         Bounded::call(Builtin::Pow, &[float(f64::NAN), near], F32),
-        Bounded::call(Builtin::Pow, &[float(f64::NAN), about(0.0, 1e-7)], F32),
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), with_error(0.0, 1e-7)], F32),
         Bounded::call(Builtin::Atan2, &[near, float(-1.0)], F32),
         Bounded::call(Builtin::Copysign, &[float(1.0), near], F32),
-        about(4.0, 1e-6).binary(BinaryOp::Mod, float(2.0), F32),
+        with_error(4.0, 1e-6).binary(BinaryOp::Mod, float(2.0), F32),
         // The type's range ends inside the interval, or a kernel's fused sum may be finite.
-        Bounded::call(Builtin::Exp, &[about(88.722_839, 1e-4)], F32),
+        Bounded::call(Builtin::Exp, &[with_error(88.722_839, 1e-4)], F32),
         float(1e30).binary(BinaryOp::Mul, float(1e30), F32),
         near.binary(BinaryOp::Mul, float(f64::INFINITY), F32),
     ];
@@ -306,17 +308,17 @@ fn what_hangs_on_rounding_is_undecided() {
 
 #[test]
 fn a_condition_does_not_matter_where_both_sides_agree() {
-    let near = about(1e-9, 1e-7);
-    let sides = near.or_other(Some(float(0.0)));
+    let near = with_error(1e-9, 1e-7);
+    let sides = near.or_alternative(Some(float(0.0)));
     assert!(sides.is_decided() && sides.error >= 1e-7 && sides.error < 2e-7);
-    assert!(!float(1.0).or_other(Some(float(0.0))).is_decided());
-    assert!(!float(1.0).or_other(None).is_decided());
+    assert!(!float(1.0).or_alternative(Some(float(0.0))).is_decided());
+    assert!(!float(1.0).or_alternative(None).is_decided());
 }
 
 #[test]
 fn half_precision_is_rounded_at_the_ends() {
     // All numbers between two neighbours of the type round the same way, except near the middle.
-    assert!(about(1.0001, 1e-5).convert(DType::Float16).is_exact());
-    let middle = about(1.0 + 2f64.powi(-11), 1e-5).convert(DType::Float16);
+    assert!(with_error(1.0001, 1e-5).convert(DType::Float16).is_exact());
+    let middle = with_error(1.0 + 2f64.powi(-11), 1e-5).convert(DType::Float16);
     assert_eq!(middle.error, 2f64.powi(-10));
 }

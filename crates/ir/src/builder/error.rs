@@ -9,17 +9,17 @@ use crate::verify::InvalidProgram;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BuildError {
     /// A name that is not made of letters, digits and underscores.
-    #[error("`{0}` is not a name: letters, digits and `_`, and no digit first")]
+    #[error("`{0}` is not a valid name: use letters, digits and `_`, and no digit first")]
     InvalidName(String),
     /// Two things of the same name.
     #[error("two sizes, scalars, tensors or variables are called `{0}`")]
     NameTaken(String),
     /// A value was given for a size that does not exist.
     #[error("there is no size or index scalar `{0}`")]
-    NoSize(String),
+    UnknownSize(String),
     /// A size or scalar is below its least value.
     #[error("`{name}` must be at least {least}, and is {value}")]
-    SmallSize {
+    SizeTooSmall {
         /// The name of the size or scalar.
         name: String,
         /// The least value.
@@ -28,8 +28,8 @@ pub enum BuildError {
         value: i64,
     },
     /// The wrong number of subscripts.
-    #[error("`{tensor}` has {rank} dimensions, and {found} subscripts stand here")]
-    Rank {
+    #[error("`{tensor}` has {rank} dimensions, but {found} subscripts are given")]
+    RankMismatch {
         /// The name of the tensor.
         tensor: String,
         /// The number of its dimensions.
@@ -39,14 +39,14 @@ pub enum BuildError {
     },
     /// A value of the wrong type.
     #[error("in a statement of `{tensor}`: {error}")]
-    Type {
+    TypeMismatch {
         /// The tensor that the statement writes.
         tensor: String,
         /// The mistake.
         error: TypeError,
     },
     /// A handle of another builder.
-    #[error("a size, tensor, scalar or variable of another builder")]
+    #[error("a size, tensor, scalar or variable belongs to another builder")]
     ForeignHandle,
     /// The variable of an ordered loop, outside of the loop.
     #[error("`{0}` is the variable of an ordered loop that ends before this statement")]
@@ -56,10 +56,10 @@ pub enum BuildError {
     ReadOutput(String),
     /// The parts of the program do not fit together.
     #[error(transparent)]
-    Form(#[from] InvalidProgram),
+    InvalidForm(#[from] InvalidProgram),
     /// The program does not mean anything, or not the same for all orders of execution.
     #[error("{text}")]
-    Meaning {
+    CheckFailed {
         /// The finding of the checks. Its positions are those of the statements in the order in
         /// which they were added.
         finding: Box<Finding>,

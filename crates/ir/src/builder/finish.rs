@@ -7,19 +7,19 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{BuildError, DeclaredVar, Index, ProgramBuilder, WrittenStatement};
-use crate::check::{Finding, Supply, check, describe};
-use crate::draft::{Draft, Parts, Source, Statement, Tensor, Var, assemble};
+use super::{BuildError, DeclaredStatement, DeclaredVar, Index, ProgramBuilder};
+use crate::check::{Definedness, Finding, check, describe};
 use crate::expr::{Expr, ExprKind, Origin};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::program::{Program, Range, Symbol, SymbolKind, TensorId, VarId};
-use crate::verify::well_formed;
+use crate::unchecked::{Parts, Source, Statement, Tensor, UncheckedProgram, Var, assemble};
+use crate::verify::verify_form;
 
 /// Checks the parts, or returns all mistakes that can be found together.
 pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>> {
     let mut mistakes = name_mistakes(&builder);
     mistakes.extend(size_mistakes(&builder));
-    let mut drafting = Drafting::new(&builder);
+    let mut drafting = DraftBuilder::new(&builder);
     for statement in &builder.statements {
         if let Err(mistake) = drafting.statement(statement) {
             mistakes.push(mistake);
@@ -27,33 +27,33 @@ pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>
     }
     let draft = drafting.finish().map_err(|mistake| vec![mistake]);
     match mistakes.is_empty() {
-        true => checked(draft?),
+        true => check_draft(draft?),
         false => Err(mistakes),
     }
 }
 
 /// Checks the draft, for all sizes or at the given ones.
-fn checked(mut draft: Draft) -> Result<Program, Vec<BuildError>> {
-    let form = assemble(draft.clone(), &vec![Supply::Defined; draft.tensors.len()]);
-    form.iter().try_for_each(|form| well_formed(form).map_err(|mistake| vec![mistake.into()]))?;
+fn check_draft(mut draft: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
+    let form = assemble(draft.clone(), &vec![Definedness::Proved; draft.tensors.len()]);
+    form.iter().try_for_each(|form| verify_form(form).map_err(|mistake| vec![mistake.into()]))?;
     let general = draft.specialize();
     let report = check(&draft);
     let errors = report.findings.iter().filter(|finding| finding.is_error());
-    let mut mistakes: Vec<BuildError> = errors.map(|finding| meaning(finding, &draft)).collect();
-    let tensors = draft.tensors.iter().zip(&report.supplies);
+    let mut mistakes: Vec<BuildError> = errors.map(|finding| check_error(finding, &draft)).collect();
+    let tensors = draft.tensors.iter().zip(&report.definedness);
     let read_first =
-        tensors.filter(|(tensor, supply)| tensor.source == Source::Result && **supply == Supply::Caller);
+        tensors.filter(|(tensor, supply)| tensor.source == Source::Result && **supply == Definedness::Caller);
     mistakes.extend(read_first.map(|(tensor, _)| BuildError::ReadOutput(tensor.name.clone())));
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let general = general.and_then(|draft| assemble(draft, &report.supplies)).map(Arc::new);
-    let program = assemble(draft, &report.supplies).expect("a builder leaves no gaps in its draft");
+    let general = general.and_then(|draft| assemble(draft, &report.definedness)).map(Arc::new);
+    let program = assemble(draft, &report.definedness).expect("a builder leaves no gaps in its draft");
     Ok(Program { general, ..program })
 }
 
-fn meaning(finding: &Finding, draft: &Draft) -> BuildError {
-    BuildError::Meaning { finding: Box::new(finding.clone()), text: describe(finding, draft) }
+fn check_error(finding: &Finding, draft: &UncheckedProgram) -> BuildError {
+    BuildError::CheckFailed { finding: Box::new(finding.clone()), text: describe(finding, draft) }
 }
 
 /// Reports names that are no names, and names that are taken. Sizes and tensors have separate name
@@ -67,12 +67,12 @@ fn name_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
     let shared: Vec<&String> = builder.scalars.iter().map(|scalar| &scalar.name).chain(vars).collect();
     let all = [&builder.name].into_iter().chain(sizes.iter().chain(&tensors).chain(&shared).copied());
     let invalid = all.filter(|name| !is_name(name)).map(|name| BuildError::InvalidName(name.clone()));
-    let taken = [repeated(&sizes, &shared), repeated(&tensors, &shared)];
+    let taken = [repeated_names(&sizes, &shared), repeated_names(&tensors, &shared)];
     let taken: BTreeSet<&String> = taken.into_iter().flatten().collect();
     invalid.chain(taken.into_iter().map(|name| BuildError::NameTaken(name.clone()))).collect()
 }
 
-fn repeated<'a>(names: &[&'a String], others: &[&'a String]) -> Vec<&'a String> {
+fn repeated_names<'a>(names: &[&'a String], others: &[&'a String]) -> Vec<&'a String> {
     let mut seen = HashSet::new();
     names.iter().chain(others).copied().filter(|name| !seen.insert(*name)).collect()
 }
@@ -85,47 +85,47 @@ fn is_name(name: &str) -> bool {
 fn size_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
     let small = builder.symbols.iter().filter_map(|symbol| {
         let (value, least) = symbol.value.zip(symbol.least).filter(|(value, least)| value < least)?;
-        Some(BuildError::SmallSize { name: symbol.name.clone(), least, value })
+        Some(BuildError::SizeTooSmall { name: symbol.name.clone(), least, value })
     });
     small.collect()
 }
 
 /// The variables of one statement: of each declared variable, the variable in the draft.
-type Renamed = HashMap<VarId, VarId>;
+type VarMap = HashMap<VarId, VarId>;
 
 /// A draft in the making.
-struct Drafting<'b> {
+struct DraftBuilder<'b> {
     builder: &'b ProgramBuilder,
     /// The id in the draft of each declared tensor.
     tensors: Vec<TensorId>,
     /// The variables of ordered loops in the draft, by their declared variables.
-    loops: Renamed,
+    loops: VarMap,
     vars: Vec<Var>,
     statements: Vec<Statement>,
 }
 
-impl<'b> Drafting<'b> {
-    fn new(builder: &'b ProgramBuilder) -> Drafting<'b> {
+impl<'b> DraftBuilder<'b> {
+    fn new(builder: &'b ProgramBuilder) -> DraftBuilder<'b> {
         let mut order: Vec<usize> = (0..builder.tensors.len()).collect();
-        order.sort_by_key(|at| rank_of(builder.tensors[*at].source));
+        order.sort_by_key(|at| source_order(builder.tensors[*at].source));
         let mut tensors = vec![TensorId(0); order.len()];
         order.iter().enumerate().for_each(|(place, at)| tensors[*at] = TensorId(place as u32));
-        Drafting { builder, tensors, loops: Renamed::new(), vars: Vec::new(), statements: Vec::new() }
+        DraftBuilder { builder, tensors, loops: VarMap::new(), vars: Vec::new(), statements: Vec::new() }
     }
 
-    fn finish(self) -> Result<Draft, BuildError> {
+    fn finish(self) -> Result<UncheckedProgram, BuildError> {
         let mut tensors: Vec<(TensorId, Tensor)> = Vec::new();
         for (at, declared) in self.builder.tensors.iter().enumerate() {
             let shape: Result<Vec<IndexExpr>, BuildError> = declared
                 .shape
                 .iter()
-                .map(|extent| self.index(extent, &declared.name, &Renamed::new()))
+                .map(|extent| self.renamed_extent(extent, &declared.name, &VarMap::new()))
                 .collect();
             let tensor = Tensor {
                 name: declared.name.clone(),
                 dtype: Some(declared.dtype),
                 shape: Some(shape?),
-                is_hull: false,
+                has_inferred_shape: false,
                 source: declared.source,
                 is_suspect: false,
                 origin: Origin::default(),
@@ -133,7 +133,7 @@ impl<'b> Drafting<'b> {
             tensors.push((self.tensors[at], tensor));
         }
         tensors.sort_by_key(|(id, _)| *id);
-        Ok(Draft {
+        Ok(UncheckedProgram {
             name: self.builder.name.clone(),
             symbols: self.builder.symbols.clone(),
             scalars: self.builder.scalars.clone(),
@@ -144,10 +144,10 @@ impl<'b> Drafting<'b> {
         })
     }
 
-    fn statement(&mut self, written: &WrittenStatement) -> Result<(), BuildError> {
+    fn statement(&mut self, written: &DeclaredStatement) -> Result<(), BuildError> {
         let declared =
             self.builder.tensors.get(written.target.tensor.id.index()).ok_or(BuildError::ForeignHandle)?;
-        let of_target = |error| BuildError::Type { tensor: declared.name.clone(), error };
+        let of_target = |error| BuildError::TypeMismatch { tensor: declared.name.clone(), error };
         let value = written.value.clone().stored_as(declared.dtype).map_err(of_target)?;
         let indices: Result<Vec<IndexExpr>, _> =
             written.target.indices.iter().map(|index| index.0.clone()).collect();
@@ -155,11 +155,11 @@ impl<'b> Drafting<'b> {
         let loops: Result<Vec<VarId>, BuildError> =
             written.loops.iter().map(|declared| self.loop_var(*declared)).collect();
         let loops = loops?;
-        let renamed = self.own_vars(&indices, &value, &written.loops)?;
+        let renamed = self.copy_vars(&indices, &value, &written.loops)?;
         for index in &mut indices {
-            *index = self.renamed(index, &renamed)?;
+            *index = self.rename_index(index, &renamed)?;
         }
-        let value = self.renamed_value(value, &renamed)?;
+        let value = self.rename_value(value, &renamed)?;
         if indices.len() != declared.shape.len() {
             return Err(rank_mistake(&declared.name, declared.shape.len(), indices.len()));
         }
@@ -187,10 +187,10 @@ impl<'b> Drafting<'b> {
     }
 
     fn add_var(&mut self, declared: &DeclaredVar) -> Result<VarId, BuildError> {
-        let none = Renamed::new();
+        let none = VarMap::new();
         let range = Range {
-            from: self.index(&declared.from, &declared.name, &none)?,
-            to: self.index(&declared.to, &declared.name, &none)?,
+            from: self.renamed_extent(&declared.from, &declared.name, &none)?,
+            to: self.renamed_extent(&declared.to, &declared.name, &none)?,
         };
         self.vars.push(Var { name: declared.name.clone(), range: Some(range) });
         Ok(VarId(self.vars.len() as u32 - 1))
@@ -198,14 +198,14 @@ impl<'b> Drafting<'b> {
 
     /// Gives a statement a copy of each variable that it mentions, in the order of their first
     /// mention. The variables of the loops around it are shared.
-    fn own_vars(
+    fn copy_vars(
         &mut self,
         indices: &[IndexExpr],
         value: &Expr,
         around: &[VarId],
-    ) -> Result<Renamed, BuildError> {
-        let mut renamed: Renamed = around.iter().map(|declared| (*declared, self.loops[declared])).collect();
-        for var in mentioned(indices, value) {
+    ) -> Result<VarMap, BuildError> {
+        let mut renamed: VarMap = around.iter().map(|declared| (*declared, self.loops[declared])).collect();
+        for var in mentioned_vars(indices, value) {
             let declared = self.builder.vars.get(var.index()).ok_or(BuildError::ForeignHandle)?;
             match renamed.contains_key(&var) {
                 true => {}
@@ -217,20 +217,20 @@ impl<'b> Drafting<'b> {
             }
         }
         let names: Vec<&String> = renamed.values().map(|var| &self.vars[var.index()].name).collect();
-        match repeated(&names, &[]).first() {
+        match repeated_names(&names, &[]).first() {
             Some(name) => Err(BuildError::NameTaken((*name).clone())),
             None => Ok(renamed),
         }
     }
 
     /// A bound or extent of the tensor or variable `name`.
-    fn index(&self, index: &Index, name: &str, renamed: &Renamed) -> Result<IndexExpr, BuildError> {
-        let of_name = |error| BuildError::Type { tensor: name.to_owned(), error };
-        self.renamed(&index.0.clone().map_err(of_name)?, renamed)
+    fn renamed_extent(&self, index: &Index, name: &str, renamed: &VarMap) -> Result<IndexExpr, BuildError> {
+        let of_name = |error| BuildError::TypeMismatch { tensor: name.to_owned(), error };
+        self.rename_index(&index.0.clone().map_err(of_name)?, renamed)
     }
 
     /// The index with the ids of the draft.
-    fn renamed(&self, index: &IndexExpr, renamed: &Renamed) -> Result<IndexExpr, BuildError> {
+    fn rename_index(&self, index: &IndexExpr, renamed: &VarMap) -> Result<IndexExpr, BuildError> {
         let mut mistake = None;
         let mut replace = |atom: &Atom| {
             let replaced = match atom {
@@ -246,12 +246,12 @@ impl<'b> Drafting<'b> {
         let result = index.substitute(&mut replace);
         match mistake {
             Some(mistake) => Err(mistake),
-            None => self.renamed_data(&result),
+            None => self.rename_data(&result),
         }
     }
 
     /// The index with the tensors of the draft in its data, whose variables are renamed already.
-    fn renamed_data(&self, index: &IndexExpr) -> Result<IndexExpr, BuildError> {
+    fn rename_data(&self, index: &IndexExpr) -> Result<IndexExpr, BuildError> {
         let mut mistake = None;
         let result = index.substitute(&mut |atom| {
             let Atom::Data(data) = atom else { return None };
@@ -263,9 +263,9 @@ impl<'b> Drafting<'b> {
         mistake.map_or(Ok(result), Err)
     }
 
-    fn renamed_value(&self, mut value: Expr, renamed: &Renamed) -> Result<Expr, BuildError> {
+    fn rename_value(&self, mut value: Expr, renamed: &VarMap) -> Result<Expr, BuildError> {
         let mut mistake = None;
-        value.map_indices(&mut |index| match self.renamed(index, renamed) {
+        value.map_indices(&mut |index| match self.rename_index(index, renamed) {
             Ok(index) => index,
             Err(found) => {
                 mistake = Some(found);
@@ -291,11 +291,11 @@ impl<'b> Drafting<'b> {
 }
 
 fn rank_mistake(tensor: &str, rank: usize, found: usize) -> BuildError {
-    BuildError::Rank { tensor: tensor.to_owned(), rank, found }
+    BuildError::RankMismatch { tensor: tensor.to_owned(), rank, found }
 }
 
 /// Inputs come before results, and results before temporaries.
-fn rank_of(source: Source) -> u8 {
+fn source_order(source: Source) -> u8 {
     match source {
         Source::Input { .. } => 0,
         Source::Result | Source::Updated => 1,
@@ -304,10 +304,10 @@ fn rank_of(source: Source) -> u8 {
 }
 
 /// The variables of a statement, in the order of their first mention.
-fn mentioned(indices: &[IndexExpr], value: &Expr) -> Vec<VarId> {
+fn mentioned_vars(indices: &[IndexExpr], value: &Expr) -> Vec<VarId> {
     let mut vars = Vec::new();
     let mut add = |index: &IndexExpr| {
-        index.visit(&mut |atom| {
+        index.visit_atoms(&mut |atom| {
             if let Atom::Var(var) = atom
                 && !vars.contains(var)
             {

@@ -24,7 +24,7 @@ pub struct Index(pub(super) Result<IndexExpr, TypeError>);
 impl Index {
     /// An index that is read or computed from data. Kernels check it when they run.
     pub fn data(value: impl Into<Value>) -> Index {
-        Index(value.into().integer().map(|value| data(Data { value, declared: None })))
+        Index(value.into().into_integer().map(|value| data_expr(Data { value, declared: None })))
     }
 
     /// An index that is read or computed from data, and that the caller keeps between `from` and
@@ -32,7 +32,7 @@ impl Index {
     pub fn data_in(value: impl Into<Value>, from: impl Into<Index>, to: impl Into<Index>) -> Index {
         let parts = || {
             let declared = Some((from.into().0?, to.into().0?));
-            Ok(data(Data { value: value.into().integer()?, declared }))
+            Ok(data_expr(Data { value: value.into().into_integer()?, declared }))
         };
         Index(parts())
     }
@@ -53,7 +53,7 @@ impl Index {
     }
 }
 
-fn data(data: Data) -> IndexExpr {
+fn data_expr(data: Data) -> IndexExpr {
     IndexExpr::atom(Atom::Data(Arc::new(data)))
 }
 

@@ -51,12 +51,12 @@ pub use error::{BuildError, TypeError};
 pub use index::{Index, Indices, Size, Var};
 pub use value::{Element, Tensor, Value};
 
-use crate::draft::Source;
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
 use crate::program::{
     Program, ReduceOp, Scalar, ScalarId, Symbol, SymbolId, SymbolKind, TensorId, Update, VarId,
 };
+use crate::unchecked::Source;
 
 /// Collects the parts of a program.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct ProgramBuilder {
     scalars: Vec<Scalar>,
     tensors: Vec<DeclaredTensor>,
     vars: Vec<DeclaredVar>,
-    statements: Vec<WrittenStatement>,
+    statements: Vec<DeclaredStatement>,
     /// The variables of the ordered loops that are open, outermost first.
     loops: Vec<VarId>,
 }
@@ -89,7 +89,7 @@ struct DeclaredVar {
 }
 
 #[derive(Clone, Debug)]
-struct WrittenStatement {
+struct DeclaredStatement {
     target: Element,
     update: Update,
     value: Value,
@@ -181,7 +181,7 @@ impl ProgramBuilder {
 
     /// Adds an ordered loop: the statements that `body` adds run for every value of the variable,
     /// in ascending order.
-    pub fn ordered(
+    pub fn ordered_loop(
         &mut self,
         name: impl Into<String>,
         from: impl Into<Index>,
@@ -213,7 +213,7 @@ impl ProgramBuilder {
     }
 
     fn statement(&mut self, target: Element, update: Update, value: Value) {
-        self.statements.push(WrittenStatement { target, update, value, loops: self.loops.clone() });
+        self.statements.push(DeclaredStatement { target, update, value, loops: self.loops.clone() });
     }
 
     /// Checks the program, for all sizes.
@@ -230,7 +230,7 @@ impl ProgramBuilder {
         for (name, value) in sizes {
             match self.symbols.iter_mut().find(|symbol| symbol.name == name) {
                 Some(symbol) => symbol.value = Some(value),
-                None => unknown.push(BuildError::NoSize(name.to_owned())),
+                None => unknown.push(BuildError::UnknownSize(name.to_owned())),
             }
         }
         if unknown.is_empty() { self.build() } else { Err(unknown) }

@@ -36,10 +36,10 @@ pub struct Element {
 
 /// A value that a statement computes.
 #[derive(Clone, Debug)]
-pub struct Value(Result<Kind, TypeError>);
+pub struct Value(Result<ValueKind, TypeError>);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ValueKind {
     /// A value of a definite type, which is a compute type or bool.
     Typed(Expr),
     /// Arithmetic of integers, sizes and variables, without a type yet.
@@ -55,7 +55,7 @@ impl From<Element> for Value {
         let load = |indices| {
             let access = Access { tensor: element.tensor.id, indices, origin: Origin::default() };
             let dtype = element.tensor.dtype;
-            Kind::Typed(Expr { dtype, kind: ExprKind::Load(access) }.cast(dtype.compute_type()))
+            ValueKind::Typed(Expr { dtype, kind: ExprKind::Load(access) }.cast(dtype.compute_type()))
         };
         Value(indices.map(load))
     }
@@ -63,7 +63,7 @@ impl From<Element> for Value {
 
 impl From<Index> for Value {
     fn from(index: Index) -> Value {
-        Value(index.0.map(Kind::Index))
+        Value(index.0.map(ValueKind::Index))
     }
 }
 
@@ -87,7 +87,7 @@ impl From<i64> for Value {
 
 impl From<f64> for Value {
     fn from(number: f64) -> Value {
-        Value(Ok(Kind::Float(number)))
+        Value(Ok(ValueKind::Float(number)))
     }
 }
 
@@ -97,31 +97,31 @@ impl From<bool> for Value {
     }
 }
 
-impl Kind {
+impl ValueKind {
     fn dtype(&self) -> Option<DType> {
         match self {
-            Kind::Typed(expr) => Some(expr.dtype),
-            Kind::Index(_) | Kind::Float(_) => None,
+            ValueKind::Typed(expr) => Some(expr.dtype),
+            ValueKind::Index(_) | ValueKind::Float(_) => None,
         }
     }
 
     /// The value in a compute type.
     fn typed(self, dtype: DType) -> Result<Expr, TypeError> {
         match self {
-            Kind::Typed(expr) if expr.dtype == dtype => Ok(expr),
-            Kind::Typed(expr) => {
+            ValueKind::Typed(expr) if expr.dtype == dtype => Ok(expr),
+            ValueKind::Typed(expr) => {
                 let message = format!("{} where {dtype} is needed: convert it with `cast`", expr.dtype);
                 Err(TypeError(message))
             }
-            Kind::Float(number) if dtype.is_float() => Ok(Expr::literal(dtype, Number::Float(number))),
-            Kind::Float(number) => Err(TypeError(format!("{number} is not of the type {dtype}"))),
-            Kind::Index(index) => typed_index(index, dtype),
+            ValueKind::Float(number) if dtype.is_float() => Ok(Expr::literal(dtype, Number::Float(number))),
+            ValueKind::Float(number) => Err(TypeError(format!("{number} is not of the type {dtype}"))),
+            ValueKind::Index(index) => typed_index(index, dtype),
         }
     }
 
     /// The value in the type that it has alone.
-    fn settled(self) -> Result<Expr, TypeError> {
-        let alone = if matches!(self, Kind::Float(_)) { DType::Float32 } else { DType::Int32 };
+    fn with_default_type(self) -> Result<Expr, TypeError> {
+        let alone = if matches!(self, ValueKind::Float(_)) { DType::Float32 } else { DType::Int32 };
         let dtype = self.dtype().unwrap_or(alone);
         self.typed(dtype)
     }
@@ -143,8 +143,8 @@ fn typed_index(index: IndexExpr, dtype: DType) -> Result<Expr, TypeError> {
 }
 
 /// Two values of one type. Without a typed operand, `exact` is the type of two indices.
-fn alike(left: Kind, right: Kind, exact: DType) -> Result<(Expr, Expr), TypeError> {
-    let is_float = matches!(left, Kind::Float(_)) || matches!(right, Kind::Float(_));
+fn with_common_type(left: ValueKind, right: ValueKind, exact: DType) -> Result<(Expr, Expr), TypeError> {
+    let is_float = matches!(left, ValueKind::Float(_)) || matches!(right, ValueKind::Float(_));
     let alone = if is_float { DType::Float32 } else { exact };
     let dtype = left.dtype().or(right.dtype()).unwrap_or(alone);
     Ok((left.typed(dtype)?, right.typed(dtype)?))
@@ -152,7 +152,7 @@ fn alike(left: Kind, right: Kind, exact: DType) -> Result<(Expr, Expr), TypeErro
 
 impl Value {
     pub(super) fn typed(expr: Expr) -> Value {
-        Value(Ok(Kind::Typed(expr)))
+        Value(Ok(ValueKind::Typed(expr)))
     }
 
     /// The value as it is stored into a tensor of this type. A type that holds every value of the
@@ -160,14 +160,14 @@ impl Value {
     pub(super) fn stored_as(self, dtype: DType) -> Result<Expr, TypeError> {
         let wanted = dtype.compute_type();
         match self.0? {
-            Kind::Typed(expr) if expr.dtype.fits_in(wanted) => Ok(expr.cast(wanted)),
+            ValueKind::Typed(expr) if expr.dtype.fits_in(wanted) => Ok(expr.cast(wanted)),
             kind => kind.typed(wanted),
         }
     }
 
     /// The value as an integer of its own type.
-    pub(super) fn integer(self) -> Result<Expr, TypeError> {
-        let expr = self.0?.settled()?;
+    pub(super) fn into_integer(self) -> Result<Expr, TypeError> {
+        let expr = self.0?.with_default_type()?;
         match expr.dtype.is_float() {
             true => Err(TypeError(format!("a subscript must be an integer, and this is {}", expr.dtype))),
             false => Ok(expr),
@@ -176,12 +176,16 @@ impl Value {
 
     fn binary(self, op: BinaryOp, other: Value) -> Value {
         let build = || match (self.0?, other.0?, index_operator(op)) {
-            (Kind::Index(left), Kind::Index(right), Some(join)) => Ok(Kind::Index(join(&left, &right))),
+            (ValueKind::Index(left), ValueKind::Index(right), Some(join)) => {
+                Ok(ValueKind::Index(join(&left, &right)))
+            }
             (left, right, _) => {
-                let (left, right) = alike(left, right, DType::Int64)?;
-                match takes(op, left.dtype) {
-                    true => Ok(Kind::Typed(Expr::binary(op, left, right))),
-                    false => Err(TypeError(format!("`{}` does not take {}", op.symbol(), left.dtype))),
+                let (left, right) = with_common_type(left, right, DType::Int64)?;
+                match accepts_type(op, left.dtype) {
+                    true => Ok(ValueKind::Typed(Expr::binary(op, left, right))),
+                    false => {
+                        Err(TypeError(format!("`{}` does not take {} operands", op.symbol(), left.dtype)))
+                    }
                 }
             }
         };
@@ -192,16 +196,16 @@ impl Value {
     pub fn cast(self, dtype: DType) -> Value {
         let build = || {
             let own = match self.0? {
-                Kind::Typed(expr) => expr,
+                ValueKind::Typed(expr) => expr,
                 // The exact value is converted.
-                kind @ Kind::Index(_) => kind.typed(DType::Int64)?,
-                kind @ Kind::Float(_) => kind.typed(DType::Float64)?,
+                kind @ ValueKind::Index(_) => kind.typed(DType::Int64)?,
+                kind @ ValueKind::Float(_) => kind.typed(DType::Float64)?,
             };
             if dtype == DType::Bool && own.dtype != DType::Bool {
                 let zero = Expr::literal(own.dtype, Number::Int(0));
-                return Ok(Kind::Typed(Expr::binary(BinaryOp::NotEqual, own, zero)));
+                return Ok(ValueKind::Typed(Expr::binary(BinaryOp::NotEqual, own, zero)));
             }
-            Ok(Kind::Typed(own.cast(dtype).cast(dtype.compute_type())))
+            Ok(ValueKind::Typed(own.cast(dtype).cast(dtype.compute_type())))
         };
         Value(build())
     }
@@ -209,15 +213,19 @@ impl Value {
     /// A mathematical function of these arguments.
     pub fn call<const N: usize>(builtin: Builtin, arguments: [Value; N]) -> Value {
         let build = || {
-            let kinds: Vec<Kind> = arguments.into_iter().map(|value| value.0).collect::<Result<_, _>>()?;
-            let dtype = kinds.iter().find_map(Kind::dtype).unwrap_or(DType::Float32);
+            let kinds: Vec<ValueKind> =
+                arguments.into_iter().map(|value| value.0).collect::<Result<_, _>>()?;
+            let dtype = kinds.iter().find_map(ValueKind::dtype).unwrap_or(DType::Float32);
             if N != builtin.arity() || (!dtype.is_float() && builtin != Builtin::Abs) {
-                return Err(TypeError(format!("`{}` does not take {N} of {dtype}", builtin.name())));
+                return Err(TypeError(format!(
+                    "`{}` does not take {N} values of type {dtype}",
+                    builtin.name()
+                )));
             }
             let arguments: Result<Vec<Expr>, TypeError> =
                 kinds.into_iter().map(|kind| kind.typed(dtype)).collect();
             let dtype = if builtin.is_predicate() { DType::Bool } else { dtype };
-            Ok(Kind::Typed(Expr { dtype, kind: ExprKind::Call(builtin, arguments?) }))
+            Ok(ValueKind::Typed(Expr { dtype, kind: ExprKind::Call(builtin, arguments?) }))
         };
         Value(build())
     }
@@ -227,17 +235,17 @@ impl Value {
     pub fn select(condition: Value, then: impl Into<Value>, otherwise: impl Into<Value>) -> Value {
         let build = || {
             let condition = condition.0?.typed(DType::Bool)?;
-            let (then, otherwise) = alike(then.into().0?, otherwise.into().0?, DType::Int32)?;
+            let (then, otherwise) = with_common_type(then.into().0?, otherwise.into().0?, DType::Int32)?;
             let dtype = then.dtype;
             let operands = Box::new([condition, then, otherwise]);
-            Ok(Kind::Typed(Expr { dtype, kind: ExprKind::Select(operands) }))
+            Ok(ValueKind::Typed(Expr { dtype, kind: ExprKind::Select(operands) }))
         };
         Value(build())
     }
 }
 
 /// Returns true when the operator has a meaning for operands of this type.
-fn takes(op: BinaryOp, dtype: DType) -> bool {
+fn accepts_type(op: BinaryOp, dtype: DType) -> bool {
     match op {
         BinaryOp::Equal | BinaryOp::NotEqual => true,
         _ => op.is_logical() == (dtype == DType::Bool),
@@ -325,12 +333,12 @@ impl Neg for Value {
     type Output = Value;
     fn neg(self) -> Value {
         let build = || match self.0? {
-            Kind::Index(index) => Ok(Kind::Index(index.scale(-1))),
-            Kind::Float(number) => Ok(Kind::Float(-number)),
-            Kind::Typed(expr) if expr.dtype == DType::Bool => {
-                Err(TypeError("`-` does not take bool".to_owned()))
+            ValueKind::Index(index) => Ok(ValueKind::Index(index.scale(-1))),
+            ValueKind::Float(number) => Ok(ValueKind::Float(-number)),
+            ValueKind::Typed(expr) if expr.dtype == DType::Bool => {
+                Err(TypeError("`-` does not take bool operands".to_owned()))
             }
-            Kind::Typed(expr) => Ok(Kind::Typed(unary(UnaryOp::Neg, expr))),
+            ValueKind::Typed(expr) => Ok(ValueKind::Typed(unary(UnaryOp::Neg, expr))),
         };
         Value(build())
     }
@@ -346,7 +354,7 @@ impl Neg for Element {
 impl Not for Value {
     type Output = Value;
     fn not(self) -> Value {
-        let build = || Ok(Kind::Typed(unary(UnaryOp::Not, self.0?.typed(DType::Bool)?)));
+        let build = || Ok(ValueKind::Typed(unary(UnaryOp::Not, self.0?.typed(DType::Bool)?)));
         Value(build())
     }
 }

@@ -6,22 +6,22 @@
 use std::collections::BTreeSet;
 
 use super::Checker;
-use super::facts::{Facts, alternatives};
+use super::facts::{Facts, fact_alternatives};
 use super::finding::{AccessId, Finding};
-use super::witness::{Search, Witness, search};
-use crate::draft::Guard;
+use super::witness::{SearchOutcome, Witness, search};
 use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, IndexExpr};
 use crate::interval::upper_bound;
 use crate::program::{TensorId, VarId};
-use crate::prove::nonnegative;
+use crate::prove::can_prove_nonnegative;
+use crate::unchecked::Guard;
 
 /// Reports accesses that can leave their tensor.
 pub(super) fn check(checker: &mut Checker<'_>) {
     for at in 0..checker.draft.statements.len() {
         let found = check_statement(checker, at);
         if found.iter().any(Finding::is_error) {
-            checker.suspect(checker.draft.statements[at].target);
+            checker.mark_suspect(checker.draft.statements[at].target);
         }
         checker.findings.extend(found);
     }
@@ -29,13 +29,13 @@ pub(super) fn check(checker: &mut Checker<'_>) {
 
 fn check_statement(checker: &Checker<'_>, at: usize) -> Vec<Finding> {
     let Some(parts) = checker.parts(at) else { return Vec::new() };
-    let reads = parts.reads.iter().enumerate().map(|(place, read)| Use {
+    let reads = parts.reads.iter().enumerate().map(|(place, read)| GuardedAccess {
         id: AccessId { statement: at, read: Some(place) },
         tensor: read.access.tensor,
         indices: &read.access.indices,
         guards: &read.guards,
     });
-    let write = Use {
+    let write = GuardedAccess {
         id: AccessId { statement: at, read: None },
         tensor: checker.draft.statements[at].target,
         indices: &parts.indices,
@@ -45,7 +45,7 @@ fn check_statement(checker: &Checker<'_>, at: usize) -> Vec<Finding> {
 }
 
 /// An access under conditions, read or written.
-struct Use<'a> {
+struct GuardedAccess<'a> {
     id: AccessId,
     tensor: TensorId,
     indices: &'a [IndexExpr],
@@ -53,36 +53,37 @@ struct Use<'a> {
 }
 
 /// The claim that one subscript of an access stays between 0 and its extent.
-struct Claim<'a> {
-    access: &'a Use<'a>,
+struct SubscriptClaim<'a> {
+    access: &'a GuardedAccess<'a>,
     dimension: usize,
     index: &'a IndexExpr,
     extent: &'a IndexExpr,
 }
 
-fn check_access(checker: &Checker<'_>, access: &Use<'_>) -> Option<Finding> {
+fn check_access(checker: &Checker<'_>, access: &GuardedAccess<'_>) -> Option<Finding> {
     if checker.is_suspect(access.tensor) {
         return None;
     }
     let shape = checker.draft.tensor(access.tensor).shape.as_ref()?;
-    let guards = alternatives(access.guards);
+    let guards = fact_alternatives(access.guards);
     access.indices.iter().zip(shape).enumerate().find_map(|(dimension, (index, extent))| {
-        check_claim(checker, &Claim { access, dimension, index, extent }, &guards)
+        check_subscript(checker, &SubscriptClaim { access, dimension, index, extent }, &guards)
     })
 }
 
-fn check_claim(checker: &Checker<'_>, claim: &Claim<'_>, guards: &[Facts]) -> Option<Finding> {
+fn check_subscript(checker: &Checker<'_>, claim: &SubscriptClaim<'_>, guards: &[Facts]) -> Option<Finding> {
     let slack = slack(checker, claim);
-    if nonnegative(claim.index, &[], checker) && nonnegative(&slack, &[], checker) {
+    if can_prove_nonnegative(claim.index, &[], checker) && can_prove_nonnegative(&slack, &[], checker) {
         return None;
     }
     let statement = &checker.draft.statements[claim.access.id.statement];
-    let size_facts = checker.facts_about(statement, &[claim.index, claim.extent]);
+    let size_facts = checker.relevant_facts(statement, &[claim.index, claim.extent]);
     let in_bounds = guards.iter().all(|facts| {
         let facts: Vec<IndexExpr> =
             facts.iter().chain(&remainder_facts(facts, checker)).chain(&size_facts).cloned().collect();
-        nonnegative(&IndexExpr::constant(-1), &facts, checker)
-            || (nonnegative(claim.index, &facts, checker) && nonnegative(&slack, &facts, checker))
+        can_prove_nonnegative(&IndexExpr::constant(-1), &facts, checker)
+            || (can_prove_nonnegative(claim.index, &facts, checker)
+                && can_prove_nonnegative(&slack, &facts, checker))
     });
     if in_bounds || reads_data(claim.index) {
         return None;
@@ -91,14 +92,14 @@ fn check_claim(checker: &Checker<'_>, claim: &Claim<'_>, guards: &[Facts]) -> Op
 }
 
 /// An expression that is at least 0 where the index is below its extent.
-fn slack(checker: &Checker<'_>, claim: &Claim<'_>) -> IndexExpr {
+fn slack(checker: &Checker<'_>, claim: &SubscriptClaim<'_>) -> IndexExpr {
     let is_write = claim.access.id.read.is_none();
-    if is_write && checker.draft.tensor(claim.access.tensor).is_hull {
+    if is_write && checker.draft.tensor(claim.access.tensor).has_inferred_shape {
         return IndexExpr::constant(0);
     }
     let last = claim.extent.offset(-1);
     // Most shapes are the hull of what is written, and the bound of the index proves that at once.
-    let below = |bound: &IndexExpr| nonnegative(&last.sub(bound), &[], checker);
+    let below = |bound: &IndexExpr| can_prove_nonnegative(&last.sub(bound), &[], checker);
     if is_write && upper_bound(claim.index, checker).is_some_and(|bound| below(&bound)) {
         return IndexExpr::constant(0);
     }
@@ -106,7 +107,7 @@ fn slack(checker: &Checker<'_>, claim: &Claim<'_>) -> IndexExpr {
 }
 
 /// Searches for sizes and variables at which the claim fails.
-fn refute(checker: &Checker<'_>, claim: &Claim<'_>, size_facts: &[IndexExpr]) -> Option<Finding> {
+fn refute(checker: &Checker<'_>, claim: &SubscriptClaim<'_>, size_facts: &[IndexExpr]) -> Option<Finding> {
     // The search also covers the variables and sizes of the guards.
     let guard_indices = guard_indices(claim.access.guards);
     let mentioned: Vec<&IndexExpr> = [claim.index, claim.extent].into_iter().chain(&guard_indices).collect();
@@ -126,19 +127,19 @@ fn refute(checker: &Checker<'_>, claim: &Claim<'_>, size_facts: &[IndexExpr]) ->
     });
     let (access, dimension) = (claim.access.id, claim.dimension);
     match outcome {
-        Search::Found(witness) => {
+        SearchOutcome::Found(witness) => {
             let index = witness.eval(claim.index).unwrap_or_default();
             let extent = witness.eval(claim.extent).unwrap_or_default();
             Some(Finding::OutOfBounds { access, dimension, index, extent, witness })
         }
         // Where a condition depends on data, the access is checked when the program runs.
         _ if depends_on_data => None,
-        Search::Proved => None,
-        Search::Unknown => Some(Finding::MaybeOutOfBounds { access, dimension }),
+        SearchOutcome::Proved => None,
+        SearchOutcome::Unknown => Some(Finding::MaybeOutOfBounds { access, dimension }),
     }
 }
 
-fn is_inside(claim: &Claim<'_>, witness: &Witness) -> bool {
+fn is_inside(claim: &SubscriptClaim<'_>, witness: &Witness) -> bool {
     match (witness.eval(claim.index), witness.eval(claim.extent)) {
         (Some(index), Some(extent)) => (0..extent).contains(&index),
         _ => true,
@@ -151,7 +152,7 @@ fn remainder_facts(facts: &[IndexExpr], checker: &Checker<'_>) -> Vec<IndexExpr>
     let mut found = Vec::new();
     for atom in facts.iter().flat_map(|fact| fact.terms()).flat_map(|term| &term.factors) {
         if let Atom::Mod(pair) = atom
-            && nonnegative(&pair.0, &[], checker)
+            && can_prove_nonnegative(&pair.0, &[], checker)
         {
             found.push(pair.0.sub(&IndexExpr::atom(atom.clone())));
         }
@@ -168,7 +169,7 @@ fn reads_data(index: &IndexExpr) -> bool {
             _ => expr.operands().iter().any(reads),
         }
     }
-    index.any(&mut |atom| matches!(atom, Atom::Data(data) if reads(&data.value)))
+    index.any_atom(&mut |atom| matches!(atom, Atom::Data(data) if reads(&data.value)))
 }
 
 /// The index expressions in the conditions around an access.

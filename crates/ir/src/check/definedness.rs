@@ -10,22 +10,22 @@
 use std::collections::BTreeSet;
 
 use super::Checker;
-use super::facts::alternatives;
+use super::facts::fact_alternatives;
 use super::finding::Finding;
-use super::regions::{Interval, Region, covers, dense_step, whole};
-use super::trial::{Trial, find_undefined};
-use crate::draft::{Read, Source, Statement};
+use super::regions::{Region, SteppedInterval, covers, dense_step, whole_tensor};
+use super::trial::{TrialOutcome, find_undefined};
 use crate::expr::Access;
 use crate::index::{Atom, IndexExpr};
 use crate::interval::{Knowledge, lower_bound, upper_bound};
 use crate::program::{Range, SymbolId, TensorId, Update, VarId};
-use crate::prove::{larger, nonnegative, smaller};
+use crate::prove::{can_prove_nonnegative, larger, smaller};
+use crate::unchecked::{Read, Source, Statement};
 
 /// How the content of a tensor that the program writes is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supply {
+pub enum Definedness {
     /// The program provably defines it.
-    Defined,
+    Proved,
     /// No undefined element was found, but there is no proof.
     Unproved,
     /// The caller supplies the tensor and the program updates it.
@@ -33,58 +33,60 @@ pub enum Supply {
 }
 
 /// Determines how every tensor is supplied, and reports undefined elements.
-pub(super) fn check(checker: &mut Checker<'_>) -> Vec<Supply> {
+pub(super) fn check(checker: &mut Checker<'_>) -> Vec<Definedness> {
     let draft = checker.draft;
     if draft.is_incomplete {
         // The missing statements may define these elements.
-        return vec![Supply::Defined; draft.tensors.len()];
+        return vec![Definedness::Proved; draft.tensors.len()];
     }
-    let mut supplies = supplies(checker);
-    let mut open: Vec<TensorId> =
-        (0..draft.statements.len()).flat_map(|at| open_reads(checker, at, &supplies)).collect();
+    let mut definedness = classify_tensors(checker);
+    let mut unproved: Vec<TensorId> =
+        (0..draft.statements.len()).flat_map(|at| unproved_reads(checker, at, &definedness)).collect();
     for id in (0..draft.tensors.len()).map(|at| TensorId(at as u32)) {
-        let result = draft.tensor(id).source == Source::Result && supplies[id.index()] == Supply::Defined;
-        if result && checker.is_sound(id) && !is_covered(checker, id) {
-            open.push(id);
+        let result =
+            draft.tensor(id).source == Source::Result && definedness[id.index()] == Definedness::Proved;
+        if result && checker.is_checkable(id) && !is_covered(checker, id) {
+            unproved.push(id);
         }
     }
-    if let (Some(first), false) = (open.first(), checker.suspect.contains(&true)) {
-        match find_undefined(checker, &supplies) {
-            Trial::Found(undefined) => checker.report(undefined),
-            Trial::Complete => {}
-            Trial::Unknown => {
+    if let (Some(first), false) = (unproved.first(), checker.suspect.contains(&true)) {
+        match find_undefined(checker, &definedness) {
+            TrialOutcome::Found(undefined) => checker.report(undefined),
+            TrialOutcome::Complete => {}
+            TrialOutcome::Unknown => {
                 checker.report(Finding::MaybeUndefined(*first));
-                open.iter().for_each(|id| supplies[id.index()] = Supply::Unproved);
+                unproved.iter().for_each(|id| definedness[id.index()] = Definedness::Unproved);
             }
         }
     }
-    supplies
+    definedness
 }
 
 /// Finds the tensors that the caller supplies, because their first use is a read.
-fn supplies(checker: &mut Checker<'_>) -> Vec<Supply> {
+fn classify_tensors(checker: &mut Checker<'_>) -> Vec<Definedness> {
     let draft = checker.draft;
-    let updated = |source| if source == Source::Updated { Supply::Caller } else { Supply::Defined };
-    let mut supplies: Vec<Supply> = draft.tensors.iter().map(|tensor| updated(tensor.source)).collect();
+    let updated = |source| if source == Source::Updated { Definedness::Caller } else { Definedness::Proved };
+    let mut definedness: Vec<Definedness> =
+        draft.tensors.iter().map(|tensor| updated(tensor.source)).collect();
     let mut written = vec![false; draft.tensors.len()];
     for (at, statement) in draft.statements.iter().enumerate() {
         for (tensor, read) in used_tensors(checker, at) {
             let input = matches!(draft.tensor(tensor).source, Source::Input { .. });
-            let known = input || supplies[tensor.index()] == Supply::Caller;
+            let known = input || definedness[tensor.index()] == Definedness::Caller;
             if written[tensor.index()] || known || checker.is_suspect(tensor) {
                 continue;
             }
             // A recurrence may read only elements that its earlier iterations have written.
-            let earlier_turns = !statement.loops.is_empty() && draft.tensor(tensor).shape.is_some();
-            if earlier_turns && read.is_some_and(|read| is_defined(checker, at, read)) {
+            let has_earlier_iterations = !statement.loops.is_empty() && draft.tensor(tensor).shape.is_some();
+            if has_earlier_iterations && read.is_some_and(|read| is_defined(checker, at, read)) {
                 continue;
             }
-            supplies[tensor.index()] = Supply::Caller;
+            definedness[tensor.index()] = Definedness::Caller;
             checker.findings.extend(first_read(checker, tensor, at, read));
         }
         written[statement.target.index()] = true;
     }
-    supplies
+    definedness
 }
 
 /// The tensors that a statement reads, each with the position of the read, or with `None` for the
@@ -92,7 +94,7 @@ fn supplies(checker: &mut Checker<'_>) -> Vec<Supply> {
 fn used_tensors(checker: &Checker<'_>, at: usize) -> Vec<(TensorId, Option<usize>)> {
     let Some(parts) = checker.parts(at) else { return Vec::new() };
     let statement = &checker.draft.statements[at];
-    let reads = parts.reads.iter().enumerate().filter(|(_, read)| !read.exists);
+    let reads = parts.reads.iter().enumerate().filter(|(_, read)| !read.is_existence_only);
     let reads = reads.map(|(place, read)| (read.access.tensor, Some(place)));
     reads.chain(statement.reads_target().then_some((statement.target, None))).collect()
 }
@@ -123,20 +125,20 @@ const MOST_VALUES: i64 = 16;
 /// statements have the same value in the writer as in the reader. The next shared loop has an
 /// earlier value in the writer, unless all shared loops are equal. All other variables have their
 /// whole range.
-struct Writer<'a> {
+struct WriterRanges<'a> {
     checker: &'a Checker<'a>,
     at: usize,
     shared: &'a [VarId],
-    equal: usize,
+    equal_loops: usize,
 }
 
-impl Knowledge for Writer<'_> {
+impl Knowledge for WriterRanges<'_> {
     fn range(&self, var: VarId) -> Option<Range> {
         let range = self.checker.range(var);
         let level = self.shared.iter().position(|shared| *shared == var);
         match level {
-            Some(level) if level < self.equal => None,
-            Some(level) if level == self.equal => {
+            Some(level) if level < self.equal_loops => None,
+            Some(level) if level == self.equal_loops => {
                 range.map(|range| Range { to: IndexExpr::var(var), ..range })
             }
             _ => range,
@@ -147,7 +149,7 @@ impl Knowledge for Writer<'_> {
     }
 }
 
-impl Writer<'_> {
+impl WriterRanges<'_> {
     fn statement(&self) -> &Statement {
         &self.checker.draft.statements[self.at]
     }
@@ -161,7 +163,7 @@ impl Writer<'_> {
         if parts.indices.iter().any(IndexExpr::has_data) {
             let resets = matches!(self.statement().update, Update::Reduce { reset: true, .. });
             let shape = self.checker.draft.tensor(self.statement().target).shape.as_ref();
-            return shape.filter(|_| resets).map(|shape| whole(shape)).into_iter().collect();
+            return shape.filter(|_| resets).map(|shape| whole_tensor(shape)).into_iter().collect();
         }
         let mut regions = Vec::new();
         self.add_regions(&parts.indices, &mut regions);
@@ -204,14 +206,14 @@ impl Writer<'_> {
         let extent = |var: VarId| self.range(var).map(|range| range.extent());
         let interval = |index: &IndexExpr| {
             let step = dense_step(self.checker, index, &extent)?;
-            Some(Interval { low: lower_bound(index, self)?, high: upper_bound(index, self)?, step })
+            Some(SteppedInterval { low: lower_bound(index, self)?, high: upper_bound(index, self)?, step })
         };
         indices.iter().map(interval).collect()
     }
 
     /// Returns true when no other variable varies in the index, so that an empty range of the
     /// variable makes the interval empty.
-    fn is_alone(&self, index: &IndexExpr, var: VarId) -> bool {
+    fn is_only_varying_var(&self, index: &IndexExpr, var: VarId) -> bool {
         index.mentions(var)
             && index.vars().into_iter().all(|other| other == var || self.range(other).is_none())
     }
@@ -222,64 +224,65 @@ impl Writer<'_> {
     fn certainly_runs(&self, indices: &[IndexExpr]) -> bool {
         self.statement().loops.iter().all(|var| match self.range(*var) {
             None => true,
-            Some(_) if indices.iter().any(|index| self.is_alone(index, *var)) => true,
-            Some(range) => nonnegative(&range.extent().offset(-1), &[], self.checker),
+            Some(_) if indices.iter().any(|index| self.is_only_varying_var(index, *var)) => true,
+            Some(range) => can_prove_nonnegative(&range.extent().offset(-1), &[], self.checker),
         })
     }
 }
 
 /// Returns true when a statement defines its elements without reading their old content.
-fn fills(statement: &Statement) -> bool {
+fn defines_target(statement: &Statement) -> bool {
     !statement.reads_target()
 }
 
 /// Every box that is written before the statement at `reader` runs.
-fn written_before<'a>(
+fn regions_written_before<'a>(
     checker: &'a Checker<'a>,
     tensor: TensorId,
     reader: usize,
 ) -> impl Iterator<Item = Region> + 'a {
     let reading = &checker.draft.statements[reader];
     let statements = checker.draft.statements.iter().enumerate();
-    let writers = statements.filter(move |(_, writer)| writer.target == tensor && fills(writer));
+    let writers = statements.filter(move |(_, writer)| writer.target == tensor && defines_target(writer));
     writers.flat_map(move |(at, statement)| {
         let common =
             statement.loops.iter().zip(&reading.loops).take_while(|(left, right)| left == right).count();
         let shared = &reading.loops[..common];
         // These are earlier iterations of the loops around both, and the same iteration if the
         // writer comes first.
-        let turns = if at < reader { common + 1 } else { common };
-        (0..turns).flat_map(move |equal| Writer { checker, at, shared, equal }.regions())
+        let levels = if at < reader { common + 1 } else { common };
+        (0..levels).flat_map(move |equal| WriterRanges { checker, at, shared, equal_loops: equal }.regions())
     })
 }
 
 /// The tensors that the statement reads or accumulates into without a proof that the elements are
 /// defined.
-fn open_reads(checker: &Checker<'_>, at: usize, supplies: &[Supply]) -> Vec<TensorId> {
+fn unproved_reads(checker: &Checker<'_>, at: usize, definedness: &[Definedness]) -> Vec<TensorId> {
     let statement = &checker.draft.statements[at];
     let Some(parts) = checker.parts(at) else { return Vec::new() };
     let needs = |tensor: TensorId| {
         !matches!(checker.draft.tensor(tensor).source, Source::Input { .. })
-            && supplies[tensor.index()] == Supply::Defined
-            && checker.is_sound(tensor)
+            && definedness[tensor.index()] == Definedness::Proved
+            && checker.is_checkable(tensor)
     };
     let access =
         Access { tensor: statement.target, indices: parts.indices.clone(), origin: Default::default() };
-    let own = Read { access, guards: Vec::new(), exists: !statement.reads_target() };
-    let reads = parts.reads.iter().chain([&own]).filter(|read| !read.exists && needs(read.access.tensor));
+    let own = Read { access, guards: Vec::new(), is_existence_only: !statement.reads_target() };
+    let reads =
+        parts.reads.iter().chain([&own]).filter(|read| !read.is_existence_only && needs(read.access.tensor));
     reads.filter(|read| !read_is_defined(checker, at, read)).map(|read| read.access.tensor).collect()
 }
 
 fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
     let statement = &checker.draft.statements[at];
     let Some(shape) = &checker.draft.tensor(read.access.tensor).shape else { return true };
-    let own = Writer { checker, at, shared: &statement.loops, equal: statement.loops.len() };
+    let own = WriterRanges { checker, at, shared: &statement.loops, equal_loops: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
         let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
         // Conditions keep the access within the tensor, so the read region is clamped to the
         // tensor.
         let (first, last) = (IndexExpr::constant(0), extent.offset(-1));
-        Interval {
+        SteppedInterval {
             low: known(lower_bound(index, &own)).map_or(first.clone(), |low| larger(&low, &first, checker)),
             high: known(upper_bound(index, &own)).map_or(last.clone(), |high| smaller(&high, &last, checker)),
             step: 1,
@@ -287,17 +290,17 @@ fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
     };
     let region: Region = read.access.indices.iter().zip(shape).map(interval).collect();
     // Most tensors are written in full by one statement.
-    let full = whole(shape);
+    let full = whole_tensor(shape);
     let mut written = Vec::new();
-    for part in written_before(checker, read.access.tensor, at) {
+    for part in regions_written_before(checker, read.access.tensor, at) {
         if part == full || part == region {
             return true;
         }
         written.push(part);
     }
     let ends: Vec<&IndexExpr> = region.iter().flat_map(|interval| [&interval.low, &interval.high]).collect();
-    let sizes = checker.facts_about(statement, &ends);
-    alternatives(&read.guards).iter().all(|guards| {
+    let sizes = checker.relevant_facts(statement, &ends);
+    fact_alternatives(&read.guards).iter().all(|guards| {
         // A condition on only the variables of outer loops holds for the whole region.
         let outer = |fact: &&IndexExpr| fact.vars().iter().all(|var| !statement.vars.contains(var));
         let facts: Vec<IndexExpr> = guards.iter().filter(outer).chain(&sizes).cloned().collect();
@@ -307,11 +310,11 @@ fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
 
 fn is_covered(checker: &Checker<'_>, id: TensorId) -> bool {
     let Some(shape) = &checker.draft.tensor(id).shape else { return true };
-    let full = whole(shape);
+    let full = whole_tensor(shape);
     let mut written = Vec::new();
-    let writes = |statement: &Statement| statement.target == id && fills(statement);
+    let writes = |statement: &Statement| statement.target == id && defines_target(statement);
     for (at, _) in checker.draft.statements.iter().enumerate().filter(|(_, statement)| writes(statement)) {
-        let parts = Writer { checker, at, shared: &[], equal: 0 }.regions();
+        let parts = WriterRanges { checker, at, shared: &[], equal_loops: 0 }.regions();
         if parts.contains(&full) {
             return true;
         }

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::finding::Finding;
 use crate::program::{TensorId, VarId};
-use crate::prove::nonnegative;
+use crate::prove::can_prove_nonnegative;
 
 /// Reports the variables of statements whose ranges are empty for all sizes.
 ///
@@ -15,7 +15,7 @@ pub(super) fn check_ranges(checker: &mut Checker<'_>) {
             if is_empty(checker, *var) && !is_in_empty_loop(checker, at) {
                 checker.report(Finding::EmptyRange(*var));
                 checker.discarded[at] = true;
-                checker.suspect(statement.target);
+                checker.mark_suspect(statement.target);
             }
         }
     }
@@ -26,7 +26,7 @@ fn is_empty(checker: &Checker<'_>, var: VarId) -> bool {
     let missing = range.from.sub(&range.to);
     match missing.as_constant() {
         Some(value) => value >= 0,
-        None => nonnegative(&missing, &[], checker),
+        None => can_prove_nonnegative(&missing, &[], checker),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn check_tensors(checker: &mut Checker<'_>) {
         });
         if let (Some((dimension, extent)), false) = (none, checker.is_suspect(id)) {
             checker.report(Finding::EmptyTensor { tensor: id, dimension, extent });
-            checker.suspect(id);
+            checker.mark_suspect(id);
         }
     }
 }

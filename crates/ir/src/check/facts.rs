@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use crate::draft::Guard;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, Number, UnaryOp};
 use crate::index::{Atom, Data, IndexExpr};
+use crate::unchecked::Guard;
 
 /// One alternative: all of these expressions are at least 0.
 pub type Facts = Vec<IndexExpr>;
@@ -20,21 +20,23 @@ const MOST_ALTERNATIVES: usize = 16;
 
 /// The alternatives of a conjunction of guards: where all guards hold, at least one alternative
 /// holds.
-pub fn alternatives(guards: &[Guard]) -> Vec<Facts> {
-    guards.iter().fold(vec![Vec::new()], |all, guard| both(all, of_condition(&guard.condition, guard.holds)))
+pub fn fact_alternatives(guards: &[Guard]) -> Vec<Facts> {
+    guards.iter().fold(vec![Vec::new()], |all, guard| {
+        conjunction(all, facts_of_condition(&guard.condition, guard.holds))
+    })
 }
 
-fn of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {
+fn facts_of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {
     match &condition.kind {
-        ExprKind::Unary(UnaryOp::Not, inner) => of_condition(inner, !holds),
+        ExprKind::Unary(UnaryOp::Not, inner) => facts_of_condition(inner, !holds),
         ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
             let [left, right] = operands.as_ref();
-            let (left, right) = (of_condition(left, holds), of_condition(right, holds));
-            if (*op == BinaryOp::And) == holds { both(left, right) } else { either(left, right) }
+            let (left, right) = (facts_of_condition(left, holds), facts_of_condition(right, holds));
+            if (*op == BinaryOp::And) == holds { conjunction(left, right) } else { disjunction(left, right) }
         }
         ExprKind::Binary(op, operands) if op.is_comparison() => {
             match (as_index(&operands[0]), as_index(&operands[1])) {
-                (Some(left), Some(right)) => of_comparison(*op, holds, &left, &right),
+                (Some(left), Some(right)) => facts_of_comparison(*op, holds, &left, &right),
                 _ => vec![Vec::new()],
             }
         }
@@ -45,7 +47,7 @@ fn of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {
     }
 }
 
-fn of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr) -> Vec<Facts> {
+fn facts_of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr) -> Vec<Facts> {
     let at_least = |big: &IndexExpr, small: &IndexExpr| big.sub(small);
     let above = |big: &IndexExpr, small: &IndexExpr| big.sub(small).offset(-1);
     match (op, holds) {
@@ -76,7 +78,7 @@ fn as_index(value: &Expr) -> Option<IndexExpr> {
     }
 }
 
-fn both(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+fn conjunction(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
     if left.len() * right.len() > MOST_ALTERNATIVES {
         // Fewer conditions make fewer claims provable, but never a false one.
         return left;
@@ -86,7 +88,7 @@ fn both(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
         .collect()
 }
 
-fn either(mut left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+fn disjunction(mut left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
     left.extend(right);
     if left.len() > MOST_ALTERNATIVES { vec![Vec::new()] } else { left }
 }

@@ -7,7 +7,7 @@ use crate::program::{TensorId, VarId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A number that does not fit 64-bit arithmetic.
-    TooLarge(Large),
+    TooLarge(LargeNumber),
     /// A variable without any value, for all sizes.
     EmptyRange(VarId),
     /// A tensor without elements.
@@ -139,7 +139,7 @@ pub struct AccessId {
 
 /// The place of a number that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Large {
+pub enum LargeNumber {
     /// The range of a variable.
     Range(VarId),
     /// An extent of a tensor.

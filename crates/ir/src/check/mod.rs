@@ -20,6 +20,7 @@
 
 mod bounds;
 mod definedness;
+mod description;
 mod emptiness;
 mod facts;
 mod finding;
@@ -28,19 +29,18 @@ mod regions;
 mod size_facts;
 mod trial;
 mod witness;
-mod words;
 mod writes;
 
-pub use definedness::Supply;
-pub use facts::{Facts, alternatives};
-pub use finding::{AccessId, Finding, Large};
+pub use definedness::Definedness;
+pub use description::describe;
+pub use facts::{Facts, fact_alternatives};
+pub use finding::{AccessId, Finding, LargeNumber};
 pub use witness::Witness;
-pub use words::describe;
 
-use crate::draft::{Draft, Parts};
 use crate::index::IndexExpr;
 use crate::interval::Knowledge;
 use crate::program::{Range, SymbolId, TensorId, VarId};
+use crate::unchecked::{Parts, UncheckedProgram};
 
 /// The result of all checks.
 #[derive(Clone, Debug)]
@@ -48,27 +48,27 @@ pub struct Report {
     /// Errors and warnings, in the order of the passes.
     pub findings: Vec<Finding>,
     /// How the content of each tensor is defined.
-    pub supplies: Vec<Supply>,
+    pub definedness: Vec<Definedness>,
     /// Expressions of the sizes that must not be negative. The program is refused at sizes where
     /// one is negative.
     pub requirements: Vec<IndexExpr>,
 }
 
 /// Checks a draft. The ids of the draft must point into their tables.
-pub fn check(draft: &Draft) -> Report {
+pub fn check(draft: &UncheckedProgram) -> Report {
     let mut checker = Checker::new(draft);
     numbers::check(&mut checker);
     emptiness::check_ranges(&mut checker);
     emptiness::check_tensors(&mut checker);
     bounds::check(&mut checker);
     writes::check(&mut checker);
-    let supplies = definedness::check(&mut checker);
-    Report { findings: checker.findings, supplies, requirements: checker.size_facts }
+    let definedness = definedness::check(&mut checker);
+    Report { findings: checker.findings, definedness, requirements: checker.size_facts }
 }
 
 /// The state of a check.
 struct Checker<'d> {
-    draft: &'d Draft,
+    draft: &'d UncheckedProgram,
     /// Expressions that are never negative for sizes that the program accepts.
     size_facts: Vec<IndexExpr>,
     /// For each tensor, whether a mistake about it is known.
@@ -79,7 +79,7 @@ struct Checker<'d> {
 }
 
 impl<'d> Checker<'d> {
-    fn new(draft: &'d Draft) -> Checker<'d> {
+    fn new(draft: &'d UncheckedProgram) -> Checker<'d> {
         Checker {
             draft,
             size_facts: size_facts::collect(draft),
@@ -98,13 +98,13 @@ impl<'d> Checker<'d> {
         self.suspect[tensor.index()]
     }
 
-    fn suspect(&mut self, tensor: TensorId) {
+    fn mark_suspect(&mut self, tensor: TensorId) {
         self.suspect[tensor.index()] = true;
     }
 
     /// Returns true when later passes can check a tensor: no mistake about it is known, and its
     /// shape is.
-    fn is_sound(&self, tensor: TensorId) -> bool {
+    fn is_checkable(&self, tensor: TensorId) -> bool {
         !self.is_suspect(tensor) && self.draft.tensor(tensor).shape.is_some()
     }
 

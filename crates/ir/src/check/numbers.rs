@@ -1,11 +1,11 @@
 //! Checks that the numbers of indices leave room for 64-bit arithmetic.
 
 use super::Checker;
-use super::finding::{AccessId, Finding, Large};
-use crate::draft::Parts;
+use super::finding::{AccessId, Finding, LargeNumber};
 use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, IndexExpr};
 use crate::program::{TensorId, VarId};
+use crate::unchecked::Parts;
 
 /// Reports numbers that are too large, at most one per range, tensor and statement.
 pub(super) fn check(checker: &mut Checker<'_>) {
@@ -14,29 +14,29 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         // A range from 0 with a very distant end needs more memory than exists, and other checks
         // report that.
         if var.range.iter().any(|range| is_too_large(&range.from) || range.to.is_overflow()) {
-            checker.report(Finding::TooLarge(Large::Range(VarId(at as u32))));
+            checker.report(Finding::TooLarge(LargeNumber::Range(VarId(at as u32))));
         }
     }
     for (at, tensor) in draft.tensors.iter().enumerate() {
         if tensor.shape.iter().flatten().any(IndexExpr::is_overflow) {
             let id = TensorId(at as u32);
-            checker.report(Finding::TooLarge(Large::Extent(id)));
-            checker.suspect(id);
+            checker.report(Finding::TooLarge(LargeNumber::Extent(id)));
+            checker.mark_suspect(id);
         }
     }
     for at in 0..draft.statements.len() {
-        if let Some(large) = checker.parts(at).and_then(|parts| large_in(at, parts)) {
+        if let Some(large) = checker.parts(at).and_then(|parts| find_large_number(at, parts)) {
             checker.report(Finding::TooLarge(large));
         }
     }
 }
 
-fn large_in(statement: usize, parts: &Parts) -> Option<Large> {
+fn find_large_number(statement: usize, parts: &Parts) -> Option<LargeNumber> {
     let read = parts.reads.iter().position(|read| read.access.indices.iter().any(is_too_large));
-    let any = || parts.indices.iter().any(is_too_large) || has_too_large(&parts.value);
+    let any = || parts.indices.iter().any(is_too_large) || has_too_large_number(&parts.value);
     match read {
-        Some(read) => Some(Large::Subscript(AccessId { statement, read: Some(read) })),
-        None => any().then_some(Large::Statement(statement)),
+        Some(read) => Some(LargeNumber::Subscript(AccessId { statement, read: Some(read) })),
+        None => any().then_some(LargeNumber::Statement(statement)),
     }
 }
 
@@ -48,7 +48,7 @@ fn is_too_large(index: &IndexExpr) -> bool {
         large(index.constant_part()) || index.terms().iter().any(|term| large(term.coefficient))
     };
     numbers(index)
-        || index.any(&mut |atom| match atom {
+        || index.any_atom(&mut |atom| match atom {
             Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
                 numbers(&pair.0) || numbers(&pair.1)
             }
@@ -57,10 +57,10 @@ fn is_too_large(index: &IndexExpr) -> bool {
         })
 }
 
-fn has_too_large(value: &Expr) -> bool {
+fn has_too_large_number(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Index(index) => is_too_large(index),
         ExprKind::Load(access) => access.indices.iter().any(is_too_large),
-        _ => value.operands().iter().any(has_too_large),
+        _ => value.operands().iter().any(has_too_large_number),
     }
 }

@@ -8,18 +8,18 @@
 use crate::index::{Atom, IndexExpr, greatest_common_divisor};
 use crate::interval::Knowledge;
 use crate::program::VarId;
-use crate::prove::nonnegative;
+use crate::prove::can_prove_nonnegative;
 
 /// `low`, `low + step`, … up to `high`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
+pub(super) struct SteppedInterval {
     pub low: IndexExpr,
     pub high: IndexExpr,
     pub step: i64,
 }
 
 /// An interval in each dimension.
-pub(super) type Region = Vec<Interval>;
+pub(super) type Region = Vec<SteppedInterval>;
 
 /// The maximal least common multiple of steps; boxes with larger ones are not analysed.
 const LARGEST_STEP: i64 = 16;
@@ -27,8 +27,12 @@ const LARGEST_STEP: i64 = 16;
 const MOST_PIECES: usize = 64;
 
 /// The region of a whole tensor.
-pub(super) fn whole(shape: &[IndexExpr]) -> Region {
-    let all = |extent: &IndexExpr| Interval { low: IndexExpr::constant(0), high: extent.offset(-1), step: 1 };
+pub(super) fn whole_tensor(shape: &[IndexExpr]) -> Region {
+    let all = |extent: &IndexExpr| SteppedInterval {
+        low: IndexExpr::constant(0),
+        high: extent.offset(-1),
+        step: 1,
+    };
     shape.iter().map(all).collect()
 }
 
@@ -53,7 +57,7 @@ pub(super) fn dense_step(
     while !digits.is_empty() {
         let fits = |(size, _): &(IndexExpr, IndexExpr)| {
             let multiple = step == 1 || size.as_constant().is_some_and(|size| size % step == 0);
-            multiple && nonnegative(&reach.offset(step).sub(size), &[], known)
+            multiple && can_prove_nonnegative(&reach.offset(step).sub(size), &[], known)
         };
         let (size, extent) = digits.remove(digits.iter().position(fits)?);
         reach = reach.add(&size.mul(&extent.offset(-1)));
@@ -64,10 +68,10 @@ pub(super) fn dense_step(
 /// The absolute value of a coefficient whose sign is known.
 pub(super) fn magnitude(known: &dyn Knowledge, coefficient: IndexExpr) -> Option<IndexExpr> {
     let opposite = coefficient.scale(-1);
-    if nonnegative(&coefficient, &[], known) {
+    if can_prove_nonnegative(&coefficient, &[], known) {
         Some(coefficient)
     } else {
-        nonnegative(&opposite, &[], known).then_some(opposite)
+        can_prove_nonnegative(&opposite, &[], known).then_some(opposite)
     }
 }
 
@@ -97,15 +101,15 @@ pub(super) fn covers(known: &dyn Knowledge, region: &Region, boxes: &[Region], f
             })
             .collect();
         let boxes: Vec<Region> =
-            boxes.iter().filter_map(|inner| in_class(inner, &residues, &steps)).collect();
-        let region = in_class(region, &residues, &steps);
+            boxes.iter().filter_map(|inner| restrict_to_class(inner, &residues, &steps)).collect();
+        let region = restrict_to_class(region, &residues, &steps);
         region.is_some_and(|region| covers_class(known, region, &boxes, &steps, facts))
     })
 }
 
 /// The part of a box whose elements have the given residues, with its ends moved to such elements.
-fn in_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> {
-    let part = |((interval, residue), step): ((&Interval, &i64), &i64)| {
+fn restrict_to_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> {
+    let part = |((interval, residue), step): ((&SteppedInterval, &i64), &i64)| {
         let residue = IndexExpr::constant(*residue);
         let away = residue.sub(&interval.low).modulo(&IndexExpr::constant(interval.step));
         if away.as_constant() != Some(0) {
@@ -114,7 +118,7 @@ fn in_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> 
         let modulus = IndexExpr::constant(*step);
         let low = interval.low.add(&residue.sub(&interval.low).modulo(&modulus));
         let high = interval.high.sub(&interval.high.sub(&residue).modulo(&modulus));
-        Some(Interval { low, high, step: *step })
+        Some(SteppedInterval { low, high, step: *step })
     };
     region.iter().zip(residues).zip(steps).map(part).collect()
 }
@@ -128,20 +132,22 @@ fn covers_class(
     steps: &[i64],
     facts: &[IndexExpr],
 ) -> bool {
-    let empty = |interval: &Interval| nonnegative(&interval.low.sub(&interval.high).offset(-1), facts, known);
+    let empty = |interval: &SteppedInterval| {
+        can_prove_nonnegative(&interval.low.sub(&interval.high).offset(-1), facts, known)
+    };
     let mut pieces = vec![region];
     for taken in boxes {
         let mut left = Vec::new();
         for piece in pieces {
             let mut core = piece;
             for (dimension, from) in taken.iter().enumerate() {
-                let Interval { low, high, step } = core[dimension].clone();
-                let before = Interval {
+                let SteppedInterval { low, high, step } = core[dimension].clone();
+                let before = SteppedInterval {
                     low: low.clone(),
                     high: high.minimum(&from.low.offset(-steps[dimension])),
                     step,
                 };
-                let after = Interval {
+                let after = SteppedInterval {
                     low: low.maximum(&from.high.offset(steps[dimension])),
                     high: high.clone(),
                     step,
@@ -154,7 +160,7 @@ fn covers_class(
                     }
                 }
                 core[dimension] =
-                    Interval { low: low.maximum(&from.low), high: high.minimum(&from.high), step };
+                    SteppedInterval { low: low.maximum(&from.low), high: high.minimum(&from.high), step };
             }
         }
         pieces = left;

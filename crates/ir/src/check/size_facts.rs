@@ -4,38 +4,38 @@
 use std::collections::BTreeSet;
 
 use super::Checker;
-use crate::draft::{Draft, Statement, add_symbols};
 use crate::index::IndexExpr;
 use crate::program::{Range, VarId};
-use crate::prove::nonnegative;
+use crate::prove::can_prove_nonnegative;
+use crate::unchecked::{Statement, UncheckedProgram, add_symbols};
 
 /// The maximal number of facts about sizes in a proof; more facts do not make a proof likelier.
 const MOST_FACTS: usize = 16;
 
 /// Collects the facts, as expressions that are at least 0.
-pub(super) fn collect(draft: &Draft) -> Vec<IndexExpr> {
+pub(super) fn collect(draft: &UncheckedProgram) -> Vec<IndexExpr> {
     let boxed: BTreeSet<VarId> =
         draft.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
     let ranges = boxed.into_iter().filter_map(|var| draft.var(var).range.as_ref());
-    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty(draft, range)).collect();
+    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty_fact(draft, range)).collect();
     for extent in draft.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
-        facts.extend(not_obvious(draft, extent.offset(-1)));
+        facts.extend(unless_proved(draft, extent.offset(-1)));
     }
     facts.into_iter().collect()
 }
 
-fn nonempty(draft: &Draft, range: &Range) -> Option<IndexExpr> {
-    not_obvious(draft, range.extent().offset(-1))
+fn nonempty_fact(draft: &UncheckedProgram, range: &Range) -> Option<IndexExpr> {
+    unless_proved(draft, range.extent().offset(-1))
 }
 
 /// The fact, unless it holds for every size anyway.
-fn not_obvious(draft: &Draft, fact: IndexExpr) -> Option<IndexExpr> {
-    (!nonnegative(&fact, &[], draft)).then_some(fact)
+fn unless_proved(draft: &UncheckedProgram, fact: IndexExpr) -> Option<IndexExpr> {
+    (!can_prove_nonnegative(&fact, &[], draft)).then_some(fact)
 }
 
 impl Checker<'_> {
     /// The facts that are relevant to a statement and to the given expressions.
-    pub(super) fn facts_about(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
+    pub(super) fn relevant_facts(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
         let mut symbols = BTreeSet::new();
         exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
         for range in self.draft.all_vars(statement).into_iter().filter_map(|var| self.draft_range(var)) {
@@ -43,7 +43,7 @@ impl Checker<'_> {
             add_symbols(&range.to, &mut symbols);
         }
         let around = statement.loops.iter().filter_map(|var| self.draft_range(*var));
-        let mut facts: Vec<IndexExpr> = around.filter_map(|range| nonempty(self.draft, range)).collect();
+        let mut facts: Vec<IndexExpr> = around.filter_map(|range| nonempty_fact(self.draft, range)).collect();
         let related = |fact: &&IndexExpr| {
             let mut own = BTreeSet::new();
             add_symbols(fact, &mut own);

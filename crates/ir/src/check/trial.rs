@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::Checker;
-use super::definedness::Supply;
+use super::definedness::Definedness;
 use super::finding::{AccessId, Finding};
-use super::witness::{Witness, assignments, extent};
-use crate::draft::Source;
-use crate::draft::tree::{Tree, tree};
+use super::witness::{Witness, range_ends, size_assignments};
 use crate::index::IndexExpr;
 use crate::program::{SymbolId, TensorId, Update, VarId};
+use crate::unchecked::Source;
+use crate::unchecked::tree::{Tree, build_tree};
 
 /// The maximal number of statement points that the whole trial visits.
 const BUDGET: usize = 2_000_000;
@@ -22,7 +22,7 @@ const MOST_ELEMENTS: i64 = 4_000_000;
 const MOST_SIZES: usize = 64;
 
 /// The outcome of a trial.
-pub(super) enum Trial {
+pub(super) enum TrialOutcome {
     /// An element that is needed and not defined.
     Found(Finding),
     /// The only possible sizes were run to the end, and no condition or index depended on data.
@@ -31,28 +31,28 @@ pub(super) enum Trial {
 }
 
 /// Runs the function at small sizes, or at the given sizes.
-pub(super) fn find_undefined(checker: &Checker<'_>, supplies: &[Supply]) -> Trial {
+pub(super) fn find_undefined(checker: &Checker<'_>, definedness: &[Definedness]) -> TrialOutcome {
     let draft = checker.draft;
     let symbols: Vec<SymbolId> = (0..draft.symbols.len())
         .filter(|at| draft.symbols[*at].value.is_none())
         .map(|at| SymbolId(at as u32))
         .collect();
     let runs: Vec<usize> = (0..draft.statements.len()).filter(|at| checker.parts(*at).is_some()).collect();
-    let program = tree(draft, &runs);
+    let program = build_tree(draft, &runs);
     let mut budget = BUDGET;
     let mut complete = symbols.is_empty();
-    for sizes in assignments(draft, &symbols).into_iter().take(MOST_SIZES * 4) {
-        let Some(mut run) = Run::new(checker, supplies, sizes, &mut budget) else {
+    for sizes in size_assignments(draft, &symbols).into_iter().take(MOST_SIZES * 4) {
+        let Some(mut run) = Run::new(checker, definedness, sizes, &mut budget) else {
             complete = false;
             continue;
         };
         run.run(&program);
         complete &= run.certain && *run.budget > 0;
         if let Some(undefined) = run.found.take().or_else(|| run.undefined_result()) {
-            return Trial::Found(undefined);
+            return TrialOutcome::Found(undefined);
         }
     }
-    if complete { Trial::Complete } else { Trial::Unknown }
+    if complete { TrialOutcome::Complete } else { TrialOutcome::Unknown }
 }
 
 struct Run<'a> {
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
     /// large to try.
     fn new(
         checker: &'a Checker<'a>,
-        supplies: &[Supply],
+        definedness: &[Definedness],
         sizes: BTreeMap<SymbolId, i64>,
         budget: &'a mut usize,
     ) -> Option<Run<'a>> {
@@ -82,7 +82,8 @@ impl<'a> Run<'a> {
         let mut shapes = Vec::new();
         let mut defined = Vec::new();
         for (at, tensor) in checker.draft.tensors.iter().enumerate() {
-            let input = matches!(tensor.source, Source::Input { .. }) || supplies[at] == Supply::Caller;
+            let input =
+                matches!(tensor.source, Source::Input { .. }) || definedness[at] == Definedness::Caller;
             let shape: Vec<i64> =
                 tensor.shape.iter().flatten().map(|extent| witness.eval(extent)).collect::<Option<_>>()?;
             let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent))?;
@@ -103,9 +104,11 @@ impl<'a> Run<'a> {
                 return;
             }
             match node {
-                Tree::Statement(at) => self.statement(*at),
+                Tree::Statement(at) => self.run_statement(*at),
                 Tree::For(var, body) => {
-                    let Some((from, to)) = extent(self.checker.draft, &self.witness, *var) else { return };
+                    let Some((from, to)) = range_ends(self.checker.draft, &self.witness, *var) else {
+                        return;
+                    };
                     for value in from..to {
                         self.witness.vars.insert(*var, value);
                         self.run(body);
@@ -118,10 +121,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn statement(&mut self, at: usize) {
+    fn run_statement(&mut self, at: usize) {
         let vars = self.checker.draft.statements[at].vars.clone();
         let mut written = Vec::new();
-        self.points(at, &vars, &mut written);
+        self.visit_points(at, &vars, &mut written);
         let target = self.checker.draft.statements[at].target.index();
         if let Some(defined) = self.defined.get_mut(target).filter(|defined| !defined.is_empty()) {
             written.into_iter().for_each(|place| defined[place] = true);
@@ -130,15 +133,15 @@ impl<'a> Run<'a> {
 
     /// Visits every point of a statement: checks the elements that it reads, and collects those
     /// that it writes.
-    fn points(&mut self, at: usize, vars: &[VarId], written: &mut Vec<usize>) {
+    fn visit_points(&mut self, at: usize, vars: &[VarId], written: &mut Vec<usize>) {
         if self.found.is_some() || *self.budget == 0 {
             return;
         }
         if let Some((var, rest)) = vars.split_first() {
-            let Some((from, to)) = extent(self.checker.draft, &self.witness, *var) else { return };
+            let Some((from, to)) = range_ends(self.checker.draft, &self.witness, *var) else { return };
             for value in from..to {
                 self.witness.vars.insert(*var, value);
-                self.points(at, rest, written);
+                self.visit_points(at, rest, written);
             }
             if self.found.is_none() {
                 self.witness.vars.remove(var);
@@ -148,21 +151,21 @@ impl<'a> Run<'a> {
         *self.budget -= 1;
         let statement = &self.checker.draft.statements[at];
         let Some(parts) = self.checker.parts(at) else { return };
-        for (place, read) in parts.reads.iter().enumerate().filter(|(_, read)| !read.exists) {
+        for (place, read) in parts.reads.iter().enumerate().filter(|(_, read)| !read.is_existence_only) {
             let verdicts: Vec<Option<bool>> =
                 read.guards.iter().map(|guard| self.witness.allows(guard)).collect();
             if verdicts.iter().all(|verdict| *verdict == Some(true)) {
                 let access = AccessId { statement: at, read: Some(place) };
-                self.need(access, read.access.tensor, &read.access.indices);
+                self.require_defined(access, read.access.tensor, &read.access.indices);
             } else if !verdicts.contains(&Some(false)) {
                 self.certain = false;
             }
         }
         if statement.reads_target() {
             let access = AccessId { statement: at, read: None };
-            return self.need(access, statement.target, &parts.indices);
+            return self.require_defined(access, statement.target, &parts.indices);
         }
-        match self.place(statement.target, &parts.indices) {
+        match self.element_offset(statement.target, &parts.indices) {
             Some(place) => written.push(place),
             None if matches!(statement.update, Update::Reduce { reset: true, .. }) => {
                 written.extend(0..self.defined[statement.target.index()].len());
@@ -173,7 +176,7 @@ impl<'a> Run<'a> {
 
     /// The position of an element in row-major order, if its indices are known and within the
     /// tensor.
-    fn place(&self, tensor: TensorId, indices: &[IndexExpr]) -> Option<usize> {
+    fn element_offset(&self, tensor: TensorId, indices: &[IndexExpr]) -> Option<usize> {
         let mut place = 0i64;
         for (index, extent) in indices.iter().zip(&self.shapes[tensor.index()]) {
             let value = self.witness.eval(index).filter(|value| (0..*extent).contains(value))?;
@@ -182,8 +185,8 @@ impl<'a> Run<'a> {
         usize::try_from(place).ok()
     }
 
-    fn need(&mut self, access: AccessId, tensor: TensorId, indices: &[IndexExpr]) {
-        let Some(place) = self.place(tensor, indices) else {
+    fn require_defined(&mut self, access: AccessId, tensor: TensorId, indices: &[IndexExpr]) {
+        let Some(place) = self.element_offset(tensor, indices) else {
             self.certain = false;
             return;
         };

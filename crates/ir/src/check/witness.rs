@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arithmetic;
-use crate::draft::{Draft, Guard, add_symbols};
 use crate::expr::{BinaryOp, Expr, ExprKind, Number};
 use crate::index::{Atom, IndexExpr};
 use crate::program::{SymbolId, VarId};
+use crate::unchecked::{Guard, UncheckedProgram, add_symbols};
 
 /// The maximal number of points that one search visits.
 const BUDGET: usize = 300_000;
 /// The number of values that are tried for a size that is not given, starting at its least value.
-const LARGEST: i64 = 8;
+const VALUES_PER_SIZE: i64 = 8;
 
 /// Values at which a claim fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Witness {
 }
 
 /// The outcome of a search.
-pub(super) enum Search {
+pub(super) enum SearchOutcome {
     Found(Witness),
     /// The search visited every point of the only possible sizes.
     Proved,
@@ -91,12 +91,12 @@ impl Witness {
 /// Searches for sizes and values of `vars` at which `fails` returns true. The search skips sizes at
 /// which a fact is negative, because the program is refused there anyway.
 pub(super) fn search(
-    draft: &Draft,
+    draft: &UncheckedProgram,
     mentioned: &[&IndexExpr],
     vars: &[VarId],
     facts: &[IndexExpr],
     fails: &mut dyn FnMut(&Witness) -> bool,
-) -> Search {
+) -> SearchOutcome {
     let mut symbols = BTreeSet::new();
     mentioned.iter().copied().chain(facts).for_each(|expr| add_symbols(expr, &mut symbols));
     for range in vars.iter().filter_map(|var| draft.var(*var).range.as_ref()) {
@@ -105,64 +105,67 @@ pub(super) fn search(
     }
     let symbols: Vec<SymbolId> = symbols.into_iter().collect();
     let mut budget = BUDGET;
-    for sizes in assignments(draft, &symbols) {
+    for sizes in size_assignments(draft, &symbols) {
         let mut witness = Witness { sizes, vars: BTreeMap::new() };
         if facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
             continue;
         }
         match visit(draft, vars, &mut witness, &mut budget, fails) {
-            Visit::Found => return Search::Found(witness),
-            Visit::Exhausted => return Search::Unknown,
-            Visit::Done => {}
+            VisitOutcome::Found => return SearchOutcome::Found(witness),
+            VisitOutcome::Exhausted => return SearchOutcome::Unknown,
+            VisitOutcome::Done => {}
         }
     }
-    if symbols.is_empty() { Search::Proved } else { Search::Unknown }
+    if symbols.is_empty() { SearchOutcome::Proved } else { SearchOutcome::Unknown }
 }
 
-enum Visit {
+enum VisitOutcome {
     Found,
     Done,
     Exhausted,
 }
 
 fn visit(
-    draft: &Draft,
+    draft: &UncheckedProgram,
     vars: &[VarId],
     witness: &mut Witness,
     budget: &mut usize,
     fails: &mut dyn FnMut(&Witness) -> bool,
-) -> Visit {
+) -> VisitOutcome {
     let Some((var, rest)) = vars.split_first() else {
         if *budget == 0 {
-            return Visit::Exhausted;
+            return VisitOutcome::Exhausted;
         }
         *budget -= 1;
-        return if fails(witness) { Visit::Found } else { Visit::Done };
+        return if fails(witness) { VisitOutcome::Found } else { VisitOutcome::Done };
     };
-    let Some((from, to)) = extent(draft, witness, *var) else { return Visit::Done };
+    let Some((from, to)) = range_ends(draft, witness, *var) else { return VisitOutcome::Done };
     for value in from..to {
         witness.vars.insert(*var, value);
         match visit(draft, rest, witness, budget, fails) {
-            Visit::Done => {}
+            VisitOutcome::Done => {}
             end => return end,
         }
     }
     witness.vars.remove(var);
-    Visit::Done
+    VisitOutcome::Done
 }
 
-pub(super) fn extent(draft: &Draft, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
+pub(super) fn range_ends(draft: &UncheckedProgram, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
     let range = draft.var(var).range.as_ref()?;
     Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
 }
 
 /// Small sizes, the smallest first: all combinations of up to three symbols, a fixed sample for
 /// more.
-pub(super) fn assignments(draft: &Draft, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
+pub(super) fn size_assignments(
+    draft: &UncheckedProgram,
+    symbols: &[SymbolId],
+) -> Vec<BTreeMap<SymbolId, i64>> {
     let least = |symbol: &SymbolId| draft.symbols[symbol.index()].least.unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
-        let side = LARGEST as usize;
+        let side = VALUES_PER_SIZE as usize;
         for number in 0..side.pow(symbols.len() as u32) {
             let digit = |at: usize| (number / side.pow(at as u32) % side) as i64;
             all.push(
@@ -174,7 +177,7 @@ pub(super) fn assignments(draft: &Draft, symbols: &[SymbolId]) -> Vec<BTreeMap<S
         for _ in 0..2000 {
             let mut draw = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                ((state >> 33) % LARGEST as u64) as i64
+                ((state >> 33) % VALUES_PER_SIZE as u64) as i64
             };
             all.push(
                 symbols.iter().map(|symbol| (*symbol, least(symbol) + draw())).collect::<BTreeMap<_, _>>(),

@@ -6,39 +6,39 @@ use std::collections::{BTreeMap, HashMap};
 use super::Checker;
 use super::finding::Finding;
 use super::regions::magnitude;
-use super::witness::{Search, Witness, search};
-use crate::draft::{Parts, Read, Statement, tells_apart, var_kind};
+use super::witness::{SearchOutcome, Witness, search};
 use crate::index::{Atom, IndexExpr, greatest_common_divisor};
 use crate::interval::{Knowledge, lower_bound, upper_bound};
 use crate::program::{Range, SymbolId, Update, VarId, VarKind};
-use crate::prove::nonnegative;
+use crate::prove::can_prove_nonnegative;
+use crate::unchecked::{Parts, Read, Statement, is_injective_in, var_kind};
 
 /// Checks the left-hand side of every statement against its right-hand side.
 pub(super) fn check(checker: &mut Checker<'_>) {
     for at in 0..checker.draft.statements.len() {
         let Some(parts) = checker.parts(at) else { continue };
-        let own = Own { checker, at, statement: &checker.draft.statements[at], parts };
+        let own = StatementCheck { checker, at, statement: &checker.draft.statements[at], parts };
         let problem = own
             .missing_reduction()
             .or_else(|| own.repeated_write())
             .or_else(|| own.reset_in_place())
             .or_else(|| own.in_place());
         if let Some(finding) = problem {
-            checker.suspect(checker.draft.statements[at].target);
+            checker.mark_suspect(checker.draft.statements[at].target);
             checker.report(finding);
         }
     }
 }
 
 /// A statement and its parts, during a check.
-struct Own<'a> {
+struct StatementCheck<'a> {
     checker: &'a Checker<'a>,
     at: usize,
     statement: &'a Statement,
     parts: &'a Parts,
 }
 
-impl Own<'_> {
+impl StatementCheck<'_> {
     /// A variable that occurs only on the right-hand side of an assignment.
     fn missing_reduction(&self) -> Option<Finding> {
         if self.statement.update != Update::Assign {
@@ -60,52 +60,53 @@ impl Own<'_> {
         if self.is_injective() {
             return None;
         }
-        match self.find_clash() {
-            (Search::Found(second), Some((element, first))) => {
+        match self.find_repeated_write() {
+            (SearchOutcome::Found(second), Some((element, first))) => {
                 Some(Finding::RepeatedWrite { statement, element, first, second })
             }
-            (Search::Proved, _) => None,
+            (SearchOutcome::Proved, _) => None,
             _ => Some(Finding::MaybeRepeatedWrite { statement }),
         }
     }
 
     /// Searches for an element that two points of the same iteration of the surrounding loops
     /// write. Returns the element, and the first of the two points.
-    fn find_clash(&self) -> (Search, Option<(Vec<i64>, Witness)>) {
+    fn find_repeated_write(&self) -> (SearchOutcome, Option<(Vec<i64>, Witness)>) {
         let mut seen: HashMap<Vec<i64>, BTreeMap<VarId, i64>> = HashMap::new();
-        let mut turn = None;
-        let mut clash = None;
+        let mut iteration = None;
+        let mut repeated = None;
         let indices = &self.parts.indices;
         let mentioned: Vec<&IndexExpr> = indices.iter().collect();
-        let facts = self.checker.facts_about(self.statement, &mentioned);
+        let facts = self.checker.relevant_facts(self.statement, &mentioned);
         let vars = self.checker.draft.all_vars(self.statement);
         let outcome = search(self.checker.draft, &mentioned, &vars, &facts, &mut |witness| {
             let loops: Vec<Option<i64>> =
                 self.statement.loops.iter().map(|var| witness.vars.get(var).copied()).collect();
-            let this_turn = Some((witness.sizes.clone(), loops));
-            if turn != this_turn {
+            let this_iteration = Some((witness.sizes.clone(), loops));
+            if iteration != this_iteration {
                 seen.clear();
-                turn = this_turn;
+                iteration = this_iteration;
             }
             let element: Option<Vec<i64>> = indices.iter().map(|index| witness.eval(index)).collect();
             let Some(element) = element else { return false };
             let first = seen.insert(element.clone(), witness.vars.clone());
-            clash = first.map(|vars| (element, Witness { sizes: witness.sizes.clone(), vars }));
-            clash.is_some()
+            repeated = first.map(|vars| (element, Witness { sizes: witness.sizes.clone(), vars }));
+            repeated.is_some()
         });
-        (outcome, clash)
+        (outcome, repeated)
     }
 
     /// Returns true when different values of the statement's variables name different elements.
     fn is_injective(&self) -> bool {
         let indices = &self.parts.indices;
-        let alone =
-            |var: VarId| indices.iter().any(|index| self.own_vars(index) == [var] && tells_apart(index, var));
-        // An index that is injective in all its variables distinguishes the values of each of them.
-        let told = |var: VarId| {
-            alone(var) || indices.iter().any(|index| index.mentions(var) && self.mixed_radix(index))
+        let alone = |var: VarId| {
+            indices.iter().any(|index| self.own_vars(index) == [var] && is_injective_in(index, var))
         };
-        self.statement.vars.iter().all(|var| told(*var))
+        // An index that is injective in all its variables distinguishes the values of each of them.
+        let is_determined = |var: VarId| {
+            alone(var) || indices.iter().any(|index| index.mentions(var) && self.is_mixed_radix(index))
+        };
+        self.statement.vars.iter().all(|var| is_determined(*var))
     }
 
     /// The statement's own variables in an index.
@@ -116,7 +117,7 @@ impl Own<'_> {
     /// Returns true for mixed-radix indices: `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3, or
     /// `M*i + j` with `j` in 0:M. In some order of the variables, each coefficient exceeds the
     /// largest sum of the terms before it.
-    fn mixed_radix(&self, index: &IndexExpr) -> bool {
+    fn is_mixed_radix(&self, index: &IndexExpr) -> bool {
         let mut digits: Vec<(IndexExpr, IndexExpr)> = Vec::new();
         for var in self.own_vars(index) {
             let Some((coefficient, rest)) = index.split_on(&Atom::Var(var)) else { return false };
@@ -127,7 +128,7 @@ impl Own<'_> {
             let Some(size) = magnitude(self.checker, coefficient) else { return false };
             digits.push((size, range.extent()));
         }
-        digits.len() <= 5 && in_some_order(self.checker, digits, &IndexExpr::constant(0))
+        digits.len() <= 5 && is_mixed_radix_in_some_order(self.checker, digits, &IndexExpr::constant(0))
     }
 
     /// A reduction that resets its target and reads the same tensor: the order of the reset and the
@@ -137,26 +138,28 @@ impl Own<'_> {
         // A scatter resets the whole tensor; any other statement resets only the elements that it
         // names.
         let scatters = self.parts.indices.iter().any(IndexExpr::has_data);
-        let kept = |read: &Read| !scatters && self.apart(read);
-        let own = |read: &Read| !read.exists && read.access.tensor == self.statement.target && !kept(read);
+        let kept = |read: &Read| !scatters && self.is_independent_of_writes(read);
+        let own = |read: &Read| {
+            !read.is_existence_only && read.access.tensor == self.statement.target && !kept(read)
+        };
         let read = self.parts.reads.iter().position(own)?;
-        let is_update = self.parts.reads[read].access.indices == self.parts.indices && !self.reduces();
+        let is_update = self.parts.reads[read].access.indices == self.parts.indices && !self.has_reduction();
         Some(Finding::ResetInPlace { statement: self.at, read, is_update })
     }
 
     /// Returns true when the statement reduces some variable.
-    fn reduces(&self) -> bool {
+    fn has_reduction(&self) -> bool {
         let kind = |var: &VarId| var_kind(self.statement, self.parts, *var);
         self.statement.vars.iter().any(|var| kind(var) == VarKind::Reduction)
     }
 
     /// An update that reads elements which the same statement overwrites.
     fn in_place(&self) -> Option<Finding> {
-        let reductions = self.reduces();
+        let reductions = self.has_reduction();
         let is_own = |read: &Read| read.access.tensor == self.statement.target;
         for (place, read) in self.parts.reads.iter().enumerate().filter(|(_, read)| is_own(read)) {
             let is_same = read.access.indices == self.parts.indices;
-            if is_same && !reductions || self.is_single_instance() || self.apart(read) {
+            if is_same && !reductions || self.is_single_instance() || self.is_independent_of_writes(read) {
                 continue;
             }
             return Some(Finding::InPlace { statement: self.at, read: place, is_same });
@@ -174,7 +177,7 @@ impl Own<'_> {
     /// Returns true when no instance of the statement reads an element that another instance
     /// writes. This holds if the indices of some dimension are never equal, whatever the variables
     /// of the two instances are.
-    fn apart(&self, read: &Read) -> bool {
+    fn is_independent_of_writes(&self, read: &Read) -> bool {
         let own = OwnRanges { checker: self.checker, vars: &self.statement.vars };
         self.parts.indices.iter().zip(&read.access.indices).any(|(write, read)| {
             // The bounds are over the statement's own variables; the variables of the surrounding
@@ -188,9 +191,9 @@ impl Own<'_> {
             let (Some(write_low), Some(write_high), Some(read_low), Some(read_high)) = bounds else {
                 return false;
             };
-            let facts = self.checker.facts_about(self.statement, &[write, read]);
+            let facts = self.checker.relevant_facts(self.statement, &[write, read]);
             let below = |low: &IndexExpr, high: &IndexExpr| {
-                nonnegative(&high.sub(low).offset(-1), &facts, self.checker)
+                can_prove_nonnegative(&high.sub(low).offset(-1), &facts, self.checker)
             };
             below(&write_high, &read_low)
                 || below(&read_high, &write_low)
@@ -200,13 +203,17 @@ impl Own<'_> {
     }
 }
 
-fn in_some_order(checker: &Checker<'_>, digits: Vec<(IndexExpr, IndexExpr)>, reach: &IndexExpr) -> bool {
+fn is_mixed_radix_in_some_order(
+    checker: &Checker<'_>,
+    digits: Vec<(IndexExpr, IndexExpr)>,
+    reach: &IndexExpr,
+) -> bool {
     digits.is_empty()
         || (0..digits.len()).any(|at| {
             let mut rest = digits.clone();
             let (size, extent) = rest.remove(at);
-            nonnegative(&size.offset(-1).sub(reach), &[], checker)
-                && in_some_order(checker, rest, &reach.add(&size.mul(&extent.offset(-1))))
+            can_prove_nonnegative(&size.offset(-1).sub(reach), &[], checker)
+                && is_mixed_radix_in_some_order(checker, rest, &reach.add(&size.mul(&extent.offset(-1))))
         })
 }
 

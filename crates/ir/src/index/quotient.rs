@@ -69,16 +69,16 @@ impl IndexExpr {
 
     /// Merges quotients and remainders of the same division: `12*(x/12) + x%12` is `x`. Fused loops
     /// have such subscripts, and the parts cancel where the dimensions are adjacent in memory.
-    pub fn joined(&self) -> IndexExpr {
+    pub fn merge_quotients(&self) -> IndexExpr {
         let mut sum = self.clone();
-        while let Some(next) = sum.joined_once() {
+        while let Some(next) = sum.merge_one_quotient() {
             sum = next;
         }
         sum
     }
 
     /// Merges one quotient with its remainder, if the expression contains such a pair.
-    fn joined_once(&self) -> Option<IndexExpr> {
+    fn merge_one_quotient(&self) -> Option<IndexExpr> {
         let remainders = self.terms.iter().filter_map(|term| match term.factors.as_slice() {
             [Atom::Mod(pair)] => Some((pair, term)),
             _ => None,

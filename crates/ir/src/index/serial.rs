@@ -27,13 +27,13 @@ impl From<Sum> for IndexExpr {
         let constant = IndexExpr::constant(sum.constant);
         sum.products.iter().fold(constant, |sum, (coefficient, factors)| {
             let coefficient = IndexExpr::constant(*coefficient);
-            sum.add(&factors.iter().fold(coefficient, |product, factor| product.mul(&normal(factor))))
+            sum.add(&factors.iter().fold(coefficient, |product, factor| product.mul(&to_normal_form(factor))))
         })
     }
 }
 
 /// The atom as an expression in normal form.
-fn normal(atom: &Atom) -> IndexExpr {
+fn to_normal_form(atom: &Atom) -> IndexExpr {
     match atom {
         Atom::FloorDiv(pair) => pair.0.floor_div(&pair.1),
         Atom::Mod(pair) => pair.0.modulo(&pair.1),

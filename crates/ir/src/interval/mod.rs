@@ -12,7 +12,7 @@ mod numeric;
 mod symbolic;
 
 pub use numeric::{Interval, Intervals, interval, interval_of_atom};
-pub use symbolic::{Knowledge, lower_bound, plainly_nonnegative, upper_bound};
+pub use symbolic::{Knowledge, is_nonnegative_by_least_values, lower_bound, upper_bound};
 
 /// An end of the interval of an expression's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

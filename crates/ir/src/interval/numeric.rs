@@ -22,7 +22,7 @@ pub trait Intervals {
 
     /// The interval of an expression inside a quotient, remainder, minimum or maximum. The default
     /// computes with exact integers.
-    fn part(&self, expr: &IndexExpr) -> Option<Interval> {
+    fn interval_of_part(&self, expr: &IndexExpr) -> Option<Interval> {
         interval(expr, self)
     }
 }
@@ -45,12 +45,14 @@ pub fn interval_of_atom(atom: &Atom, known: &(impl Intervals + ?Sized)) -> Optio
     match atom {
         Atom::Var(var) => known.var(*var),
         Atom::Data(data) => known.data(data),
-        Atom::Min(pair) => Some(known.part(&pair.0)?.minimum(known.part(&pair.1)?)),
-        Atom::Max(pair) => Some(known.part(&pair.0)?.maximum(known.part(&pair.1)?)),
-        Atom::FloorDiv(pair) => Some(known.part(&pair.0)?.quotient(known.part(&pair.1)?)),
+        Atom::Min(pair) => Some(known.interval_of_part(&pair.0)?.minimum(known.interval_of_part(&pair.1)?)),
+        Atom::Max(pair) => Some(known.interval_of_part(&pair.0)?.maximum(known.interval_of_part(&pair.1)?)),
+        Atom::FloorDiv(pair) => {
+            Some(known.interval_of_part(&pair.0)?.quotient(known.interval_of_part(&pair.1)?))
+        }
         Atom::Mod(pair) => {
-            let by = known.part(&pair.1)?;
-            Some(known.part(&pair.0).map_or(by.remainders(), |value| value.remainder(by)))
+            let by = known.interval_of_part(&pair.1)?;
+            Some(known.interval_of_part(&pair.0).map_or(by.remainders(), |value| value.remainder(by)))
         }
         Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
     }

@@ -25,12 +25,12 @@ pub fn upper_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr>
 
 fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
     // A variable in several terms, as in `N*i - i`, is bounded once, with its whole coefficient.
-    if let Some((coefficient, rest, range)) = several_terms(expr, known) {
+    if let Some((coefficient, rest, range)) = symbolic_coefficient(expr, known) {
         let (from, to) = (coefficient.mul(&range.from), coefficient.mul(&range.to.offset(-1)));
         let value = match (
             end,
-            plainly_nonnegative(&coefficient, known),
-            plainly_nonnegative(&coefficient.scale(-1), known),
+            is_nonnegative_by_least_values(&coefficient, known),
+            is_nonnegative_by_least_values(&coefficient.scale(-1), known),
         ) {
             (End::High, true, _) | (End::Low, _, true) => to,
             (End::Low, true, _) | (End::High, _, true) => from,
@@ -49,7 +49,7 @@ fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
 /// Finds a variable of the box with a coefficient that is not a number, such as `N` or `N - 1`. The
 /// coefficient is fixed over the box, and the variable occurs nowhere else. Returns the
 /// coefficient, the remaining terms and the variable's range.
-fn several_terms(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(IndexExpr, IndexExpr, Range)> {
+fn symbolic_coefficient(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(IndexExpr, IndexExpr, Range)> {
     let vars = expr.terms().iter().flat_map(|term| &term.factors).filter_map(|factor| match factor {
         Atom::Var(var) => Some((*var, known.range(*var)?)),
         _ => None,
@@ -82,14 +82,15 @@ fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
         } else {
             if several {
                 let low = bound_atom(factor, known, End::Low)?;
-                if !plainly_nonnegative(&low, known) && term.factors.iter().filter(|f| !fixed(f)).count() > 1
+                if !is_nonnegative_by_least_values(&low, known)
+                    && term.factors.iter().filter(|f| !fixed(f)).count() > 1
                 {
                     return None;
                 }
             }
             bound_atom(factor, known, end)?
         };
-        if several && fixed(factor) && !plainly_nonnegative(&value, known) {
+        if several && fixed(factor) && !is_nonnegative_by_least_values(&value, known) {
             return None;
         }
         product = product.mul(&value);
@@ -127,8 +128,8 @@ fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
                 End::High => by.offset(-1),
             })
         }
-        Atom::Min(pair) => both_or_either(&pair.0, &pair.1, known, end, End::High, IndexExpr::minimum),
-        Atom::Max(pair) => both_or_either(&pair.0, &pair.1, known, end, End::Low, IndexExpr::maximum),
+        Atom::Min(pair) => bound_min_or_max(&pair.0, &pair.1, known, end, End::High, IndexExpr::minimum),
+        Atom::Max(pair) => bound_min_or_max(&pair.0, &pair.1, known, end, End::Low, IndexExpr::maximum),
         Atom::Data(data) => {
             let (from, to) = data.bounds()?;
             Some(match end {
@@ -143,29 +144,29 @@ fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
 
 /// The bound of a minimum or maximum. At the end `enough`, the bound of one operand suffices where
 /// the other operand has none.
-fn both_or_either(
+fn bound_min_or_max(
     left: &IndexExpr,
     right: &IndexExpr,
     known: &dyn Knowledge,
     end: End,
-    enough: End,
+    sufficient_end: End,
     join: fn(&IndexExpr, &IndexExpr) -> IndexExpr,
 ) -> Option<IndexExpr> {
     match (bound(left, known, end), bound(right, known, end)) {
         (Some(left), Some(right)) => Some(join(&left, &right)),
-        (Some(one), None) | (None, Some(one)) if end == enough => Some(one),
+        (Some(one), None) | (None, Some(one)) if end == sufficient_end => Some(one),
         _ => None,
     }
 }
 
 fn fixed_positive(divisor: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
     let fixed = divisor.terms().iter().flat_map(|term| &term.factors).all(|factor| !varies(factor, known));
-    (fixed && plainly_nonnegative(&divisor.offset(-1), known)).then(|| divisor.clone())
+    (fixed && is_nonnegative_by_least_values(&divisor.offset(-1), known)).then(|| divisor.clone())
 }
 
 /// Returns true when the least values of the symbols alone make the expression non-negative. Each
 /// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative.
-pub fn plainly_nonnegative(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
+pub fn is_nonnegative_by_least_values(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
     let unknown = |atom: &Atom| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
     if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {
         return false;

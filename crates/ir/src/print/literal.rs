@@ -1,6 +1,6 @@
 //! Prints numbers as the language writes them.
 
-use super::{Tightness, parenthesised};
+use super::{Precedence, parenthesised};
 use crate::dtype::DType;
 use crate::expr::Number;
 
@@ -16,7 +16,7 @@ pub(super) enum Style {
 }
 
 /// A literal as text.
-pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tightness) -> String {
+pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Precedence) -> String {
     let text = plain(number, dtype);
     // A minus before a float is an operator, but one before an integer is part of the number. An
     // integer becomes a float where its surroundings say so.
@@ -24,7 +24,7 @@ pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tigh
         let integer = format!("{:.0}", number.as_f64());
         return match style {
             Style::Typed => format!("{dtype}({integer})"),
-            _ => parenthesised(integer, Tightness::Unary, at_least),
+            _ => parenthesised(integer, Precedence::Unary, at_least),
         };
     }
     let suffix = if style == Style::Typed { suffix(dtype) } else { Some("") };
@@ -32,7 +32,7 @@ pub(super) fn literal(number: Number, dtype: DType, style: Style, at_least: Tigh
         // `inf` and `nan` take no suffix.
         Some(suffix) if !suffix.is_empty() && !number.as_f64().is_finite() => format!("{dtype}({text})"),
         Some(suffix) if text.starts_with('-') => {
-            parenthesised(format!("{text}{suffix}"), Tightness::Unary, at_least)
+            parenthesised(format!("{text}{suffix}"), Precedence::Unary, at_least)
         }
         Some(suffix) => format!("{text}{suffix}"),
         _ => format!("{dtype}({text})"),

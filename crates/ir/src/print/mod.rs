@@ -68,7 +68,7 @@ impl Names for Program {
 
 /// The binding strength of an expression, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Tightness {
+enum Precedence {
     Ternary,
     Or,
     And,
@@ -79,19 +79,19 @@ enum Tightness {
     Leaf,
 }
 
-fn parenthesised(text: String, tightness: Tightness, at_least: Tightness) -> String {
-    if tightness < at_least { format!("({text})") } else { text }
+fn parenthesised(text: String, precedence: Precedence, at_least: Precedence) -> String {
+    if precedence < at_least { format!("({text})") } else { text }
 }
 
 /// An index expression as text.
 pub fn index(expr: &IndexExpr, names: &dyn Names) -> String {
-    index_at(expr, names, Tightness::Ternary)
+    index_at(expr, names, Precedence::Ternary)
 }
 
-fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Tightness) -> String {
+fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Precedence) -> String {
     if let Some(value) = expr.as_constant() {
         return if value < 0 {
-            parenthesised(value.to_string(), Tightness::Unary, at_least)
+            parenthesised(value.to_string(), Precedence::Unary, at_least)
         } else {
             value.to_string()
         };
@@ -123,16 +123,16 @@ fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Tightness) -> String 
     }
     let one_product = expr.terms().len() == 1 && expr.constant_part() == 0;
     let term = &expr.terms()[0];
-    let tightness = match (one_product, term.coefficient) {
-        (false, _) => Tightness::Sum,
+    let precedence = match (one_product, term.coefficient) {
+        (false, _) => Precedence::Sum,
         (true, 1)
             if term.factors.len() == 1 && !matches!(term.factors[0], Atom::FloorDiv(_) | Atom::Mod(_)) =>
         {
-            Tightness::Leaf
+            Precedence::Leaf
         }
-        (true, _) => Tightness::Product,
+        (true, _) => Precedence::Product,
     };
-    parenthesised(text, tightness, at_least)
+    parenthesised(text, precedence, at_least)
 }
 
 fn product(term: &Term, names: &dyn Names) -> String {
@@ -178,18 +178,18 @@ fn data_value(value: &Expr, names: &dyn Names) -> String {
     if wraps && names.is_exact() {
         return format!("{}({})", value.dtype, expr(value, names));
     }
-    expr_at(value, names, Tightness::Unary)
+    expr_at(value, names, Precedence::Unary)
 }
 
 fn infix(pair: &(IndexExpr, IndexExpr), operator: &str, names: &dyn Names) -> String {
-    let left = index_at(&pair.0, names, Tightness::Unary);
-    let right = index_at(&pair.1, names, Tightness::Unary);
+    let left = index_at(&pair.0, names, Precedence::Unary);
+    let right = index_at(&pair.1, names, Precedence::Unary);
     format!("{left}{operator}{right}")
 }
 
 /// A range as text: `0:N`.
 pub fn range(range: &Range, names: &dyn Names) -> String {
-    let end = |expr| index_at(expr, names, Tightness::Or);
+    let end = |expr| index_at(expr, names, Precedence::Or);
     format!("{}:{}", end(&range.from), end(&range.to))
 }
 
@@ -206,10 +206,10 @@ fn element(tensor: TensorId, indices: &[IndexExpr], names: &dyn Names) -> String
 
 /// A value expression as text.
 pub fn expr(value: &Expr, names: &dyn Names) -> String {
-    expr_at(value, names, Tightness::Ternary)
+    expr_at(value, names, Precedence::Ternary)
 }
 
-fn expr_at(value: &Expr, names: &dyn Names, at_least: Tightness) -> String {
+fn expr_at(value: &Expr, names: &dyn Names, at_least: Precedence) -> String {
     Context { names, wanted: None, is_narrow: false }.expr(value, at_least)
 }
 
@@ -225,9 +225,9 @@ struct Context<'n> {
 }
 
 impl Context<'_> {
-    fn expr(self, value: &Expr, at_least: Tightness) -> String {
+    fn expr(self, value: &Expr, at_least: Precedence) -> String {
         let names = self.names;
-        let (text, tightness) = match &value.kind {
+        let (text, precedence) = match &value.kind {
             ExprKind::Literal(number) => {
                 let style = match names.is_exact() {
                     false => Style::Short,
@@ -237,39 +237,40 @@ impl Context<'_> {
                 return literal::literal(*number, value.dtype, style, at_least);
             }
             ExprKind::Index(inner) => return self.index_value(inner, value.dtype, at_least),
-            ExprKind::Scalar(scalar) => (names.scalar(*scalar).to_owned(), Tightness::Leaf),
-            ExprKind::Load(load) => (access(load, names), Tightness::Leaf),
+            ExprKind::Scalar(scalar) => (names.scalar(*scalar).to_owned(), Precedence::Leaf),
+            ExprKind::Load(load) => (access(load, names), Precedence::Leaf),
             ExprKind::Unary(op, operand) => {
                 let sign = if *op == UnaryOp::Neg { "-" } else { "!" };
-                (format!("{sign}{}", self.expr(operand, Tightness::Unary)), Tightness::Unary)
+                (format!("{sign}{}", self.expr(operand, Precedence::Unary)), Precedence::Unary)
             }
-            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => {
-                (self.beside_indices(operands).call(op.symbol(), operands.as_slice()), Tightness::Leaf)
-            }
+            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => (
+                self.for_arithmetic_operands(operands).call(op.symbol(), operands.as_slice()),
+                Precedence::Leaf,
+            ),
             ExprKind::Binary(op, operands) if op.is_comparison() => {
-                self.beside(operands.as_slice()).binary(*op, operands)
+                self.for_operands(operands.as_slice()).binary(*op, operands)
             }
-            ExprKind::Binary(op, operands) => self.beside_indices(operands).binary(*op, operands),
+            ExprKind::Binary(op, operands) => self.for_arithmetic_operands(operands).binary(*op, operands),
             ExprKind::Select(operands) => {
                 let [condition, then, otherwise] = operands.as_ref();
-                let condition = self.inside().expr(condition, Tightness::Or);
-                let branches = self.beside(&operands[1..]);
-                let then = branches.expr(then, Tightness::Or);
-                let otherwise = branches.expr(otherwise, Tightness::Ternary);
-                (format!("{condition} ? {then} : {otherwise}"), Tightness::Ternary)
+                let condition = self.for_untyped_operand().expr(condition, Precedence::Or);
+                let branches = self.for_operands(&operands[1..]);
+                let then = branches.expr(then, Precedence::Or);
+                let otherwise = branches.expr(otherwise, Precedence::Ternary);
+                (format!("{condition} ? {then} : {otherwise}"), Precedence::Ternary)
             }
             ExprKind::Call(builtin, arguments) => {
-                (self.beside(arguments).call(builtin.name(), arguments), Tightness::Leaf)
+                (self.for_operands(arguments).call(builtin.name(), arguments), Precedence::Leaf)
             }
             ExprKind::Cast(operand) if self.is_narrow && value.dtype == DType::Float32 => {
                 return self.without_type().expr(operand, at_least);
             }
             ExprKind::Cast(operand) => {
-                let operand = self.inside().expr(operand, Tightness::Ternary);
-                (format!("{}({operand})", value.dtype), Tightness::Leaf)
+                let operand = self.for_untyped_operand().expr(operand, Precedence::Ternary);
+                (format!("{}({operand})", value.dtype), Precedence::Leaf)
             }
         };
-        parenthesised(text, tightness, at_least)
+        parenthesised(text, precedence, at_least)
     }
 
     fn without_type(self) -> Self {
@@ -277,13 +278,13 @@ impl Context<'_> {
     }
 
     /// The context of an operand whose type does not matter here.
-    fn inside(self) -> Self {
+    fn for_untyped_operand(self) -> Self {
         Context { wanted: None, is_narrow: false, ..self }
     }
 
     /// The context of operands that share one type. A literal takes the type of an operand whose
     /// own text shows its type.
-    fn beside(self, operands: &[Expr]) -> Self {
+    fn for_operands(self, operands: &[Expr]) -> Self {
         let shared = operands.first().map(|operand| operand.dtype);
         let is_shown = operands.iter().any(shows_type);
         let wanted = shared.filter(|own| is_shown || self.wanted == Some(*own));
@@ -292,8 +293,8 @@ impl Context<'_> {
 
     /// The context of the operands of arithmetic. Arithmetic on indices and on numbers without a
     /// type would be one index, so beside an index a literal shows its type.
-    fn beside_indices(self, operands: &[Expr; 2]) -> Self {
-        let context = self.beside(operands.as_slice());
+    fn for_arithmetic_operands(self, operands: &[Expr; 2]) -> Self {
+        let context = self.for_operands(operands.as_slice());
         let is_index = |operand: &Expr| matches!(operand.kind, ExprKind::Index(_));
         match context.wanted == Some(DType::Int64) && operands.iter().any(is_index) {
             true => context.without_type(),
@@ -302,7 +303,7 @@ impl Context<'_> {
     }
 
     /// An index as a value of this type.
-    fn index_value(self, inner: &IndexExpr, dtype: DType, at_least: Tightness) -> String {
+    fn index_value(self, inner: &IndexExpr, dtype: DType, at_least: Precedence) -> String {
         let is_plain = match self.names.is_exact() {
             true => self.is_narrow && dtype == DType::Float32,
             false => !dtype.is_float(),
@@ -313,29 +314,29 @@ impl Context<'_> {
         }
     }
 
-    fn binary(self, op: BinaryOp, operands: &[Expr; 2]) -> (String, Tightness) {
-        let tightness = match op {
-            BinaryOp::Or => Tightness::Or,
-            BinaryOp::And => Tightness::And,
-            BinaryOp::Add | BinaryOp::Sub => Tightness::Sum,
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Tightness::Product,
-            _ => Tightness::Compare,
+    fn binary(self, op: BinaryOp, operands: &[Expr; 2]) -> (String, Precedence) {
+        let precedence = match op {
+            BinaryOp::Or => Precedence::Or,
+            BinaryOp::And => Precedence::And,
+            BinaryOp::Add | BinaryOp::Sub => Precedence::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Precedence::Product,
+            _ => Precedence::Compare,
         };
-        let tighter = match tightness {
-            Tightness::Or => Tightness::And,
-            Tightness::And => Tightness::Compare,
-            Tightness::Sum => Tightness::Product,
-            Tightness::Product => Tightness::Unary,
-            _ => Tightness::Sum,
+        let next_precedence = match precedence {
+            Precedence::Or => Precedence::And,
+            Precedence::And => Precedence::Compare,
+            Precedence::Sum => Precedence::Product,
+            Precedence::Product => Precedence::Unary,
+            _ => Precedence::Sum,
         };
-        let left_least = if tightness == Tightness::Compare { Tightness::Sum } else { tightness };
+        let left_least = if precedence == Precedence::Compare { Precedence::Sum } else { precedence };
         let left = self.operand(op, &operands[0], left_least);
-        let right = self.operand(op, &operands[1], tighter);
-        (format!("{left} {} {right}", op.symbol()), tightness)
+        let right = self.operand(op, &operands[1], next_precedence);
+        (format!("{left} {} {right}", op.symbol()), precedence)
     }
 
     /// An operand. A comparison of two indices is exact, and needs no types.
-    fn operand(self, op: BinaryOp, operand: &Expr, at_least: Tightness) -> String {
+    fn operand(self, op: BinaryOp, operand: &Expr, at_least: Precedence) -> String {
         match &operand.kind {
             ExprKind::Index(inner) if op.is_comparison() && operand.dtype == DType::Int64 => {
                 index_at(inner, self.names, at_least)
@@ -346,7 +347,7 @@ impl Context<'_> {
 
     fn call(self, name: &str, arguments: &[Expr]) -> String {
         let arguments: Vec<String> =
-            arguments.iter().map(|argument| self.expr(argument, Tightness::Ternary)).collect();
+            arguments.iter().map(|argument| self.expr(argument, Precedence::Ternary)).collect();
         format!("{name}({})", arguments.join(", "))
     }
 }
@@ -377,7 +378,7 @@ pub fn statement(statement: &Statement, names: &dyn Names) -> String {
         Update::Reduce { op, reset } => format!("{}{}", op.symbol(), if reset { "!" } else { "" }),
     };
     let target = element(statement.target, &statement.indices, names);
-    let value = Context { names, wanted, is_narrow }.expr(&statement.value, Tightness::Ternary);
+    let value = Context { names, wanted, is_narrow }.expr(&statement.value, Precedence::Ternary);
     format!("{target} {operator} {value}")
 }
 

@@ -16,7 +16,7 @@ use crate::walk;
 /// at the same depth, or one level deeper where other statements follow the allocation. Names that
 /// would be ambiguous get a number: `i`, `i_1`, and so on.
 pub fn nest(nest: &LoopNest) -> String {
-    let mut writer = Writer { nest, names: Unambiguous::of(nest), loops: Vec::new(), text: String::new() };
+    let mut writer = Writer { nest, names: UniqueNames::new(nest), loops: Vec::new(), text: String::new() };
     writer.signature();
     writer.constants();
     if nest.setup.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn store(store: &Store, names: &dyn Names) -> String {
 pub(crate) fn combine(own: &Combine, names: &dyn Names) -> String {
     let operator = own.store.reduce.map_or("=", |op| op.symbol());
     let (target, value) = (access(&own.store.target, names), expr(&own.store.value, names));
-    format!("{target} {operator} {} of {value} over {}", own.op.total(), names.var(own.lane))
+    format!("{target} {operator} {} of {value} over {}", own.op.result_noun(), names.var(own.lane))
 }
 
 /// The condition `expr >= 0` as a comparison without negative terms: `12*i + j <= 1023`, or
@@ -86,44 +86,44 @@ impl Names for LoopNest {
 
 /// Unique names. Buffers and scalars have distinct names everywhere; the name of a loop variable
 /// differs from those of the loops around it.
-struct Unambiguous<'a> {
+struct UniqueNames<'a> {
     nest: &'a LoopNest,
     buffers: Vec<String>,
     vars: Vec<String>,
 }
 
-impl<'a> Unambiguous<'a> {
-    fn of(nest: &'a LoopNest) -> Unambiguous<'a> {
+impl<'a> UniqueNames<'a> {
+    fn new(nest: &'a LoopNest) -> UniqueNames<'a> {
         let mut buffers: Vec<String> = Vec::new();
         for buffer in &nest.buffers {
             let taken = |name: &str| {
                 buffers.iter().any(|other| other == name)
                     || nest.scalars.iter().any(|scalar| scalar.name == name)
             };
-            buffers.push(untaken(&buffer.name, taken));
+            buffers.push(unused_name(&buffer.name, taken));
         }
-        Unambiguous { nest, buffers, vars: nest.vars.iter().map(|var| var.name.clone()).collect() }
+        UniqueNames { nest, buffers, vars: nest.vars.iter().map(|var| var.name.clone()).collect() }
     }
 
     /// Names the variable of a loop so that it differs from the variables of the loops `around` it.
-    fn bind(&mut self, var: VarId, around: &[VarId]) {
+    fn bind_var(&mut self, var: VarId, around: &[VarId]) {
         let taken = |name: &str| {
             around.iter().any(|other| self.vars[other.index()] == name)
                 || self.buffers.iter().any(|buffer| buffer == name)
                 || self.nest.scalars.iter().any(|scalar| scalar.name == name)
         };
-        self.vars[var.index()] = untaken(self.nest.var_name(var), taken);
+        self.vars[var.index()] = unused_name(self.nest.var_name(var), taken);
     }
 }
 
 /// The name, or the first of `name_1`, `name_2`, … that is not taken.
-fn untaken(name: &str, taken: impl Fn(&str) -> bool) -> String {
+fn unused_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let numbered = (1..).map(|number| format!("{name}_{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| !taken(name)).expect("only finitely many names are taken")
 }
 
-impl Names for Unambiguous<'_> {
+impl Names for UniqueNames<'_> {
     fn var(&self, id: VarId) -> &str {
         &self.vars[id.index()]
     }
@@ -143,7 +143,7 @@ impl Names for Unambiguous<'_> {
 
 struct Writer<'a> {
     nest: &'a LoopNest,
-    names: Unambiguous<'a>,
+    names: UniqueNames<'a>,
     /// The variables of the surrounding loops, outermost first.
     loops: Vec<VarId>,
     text: String,
@@ -156,7 +156,7 @@ impl Writer<'_> {
 
     /// `gemm(float32 A[4, 8], float32 alpha) -> float32 C[4, 8]`
     fn signature(&mut self) {
-        let written = written(self.nest);
+        let written = written_buffers(self.nest);
         let (results, parameters): (Vec<_>, Vec<_>) = self
             .buffers(|scope| matches!(scope, Scope::Argument(_)))
             .into_iter()
@@ -224,7 +224,7 @@ impl Writer<'_> {
             LoopKind::Thread(axis) => ["thread.x", "thread.y", "thread.z"][axis as usize],
         };
         let extent = index(&inner.extent, &self.names);
-        self.names.bind(inner.var, &self.loops);
+        self.names.bind_var(inner.var, &self.loops);
         self.line(depth, &format!("{kind} {} in {extent}", self.names.var(inner.var)));
         self.loops.push(inner.var);
         self.statements(&inner.body, depth + 1);
@@ -256,7 +256,7 @@ impl Writer<'_> {
 }
 
 /// The buffers that some statement stores to.
-fn written(nest: &LoopNest) -> Vec<TensorId> {
+fn written_buffers(nest: &LoopNest) -> Vec<TensorId> {
     let mut out = Vec::new();
     for stmts in [&nest.setup, &nest.body] {
         walk::visit(stmts, &mut |stmt| out.extend(stmt.store().map(|store| store.target.tensor)));
@@ -285,7 +285,7 @@ mod tests {
         Expr { dtype: DType::Float32, kind: ExprKind::Load(at(tensor, indices)) }
     }
     fn set(target: Access, value: Expr) -> Stmt {
-        Stmt::Store(Store { target, value, reduce: None, later: false, claim: None })
+        Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
     }
     fn each(kind: LoopKind, var: u32, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
         Stmt::For(For { var: VarId(var), extent, kind, body })
@@ -317,7 +317,7 @@ mod tests {
             target: at(3, &[v(1)]),
             value: scaled(load(2, &[v(0), v(1)])),
             reduce: Some(ReduceOp::Add),
-            later: false,
+            is_asynchronous: false,
             claim: None,
         };
         let zero = Expr::literal(DType::Float32, Number::Float(0.0));
@@ -371,7 +371,7 @@ f(float32 A[10], float32 alpha) -> float32 C[10]
     }
 
     #[test]
-    fn equal_names_are_told_apart() {
+    fn equal_names_get_numbers() {
         let scratch = |name| buffer(name, &[8], Scope::Scratch);
         let inner = |var| {
             each(LoopKind::Serial, var, c(4), vec![set(at(0, &[v(0).add(&v(var))]), load(1, &[v(var)]))])

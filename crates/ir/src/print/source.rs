@@ -65,7 +65,7 @@ fn nodes<'p>(body: &'p [Node], loops: &mut Vec<VarId>, names: &mut SourceNames<'
                 let _ = writeln!(text, "{indent}{}", whole_statement(inner, loops, names));
             }
             Node::For(ForLoop { var, body }) => {
-                names.open(&[*var], loops);
+                names.bind_vars(&[*var], loops);
                 let own = range(&names.program.var(*var).range, names);
                 let _ = writeln!(text, "{indent}for {} in {own} {{", names.var(*var));
                 loops.push(*var);
@@ -79,7 +79,7 @@ fn nodes<'p>(body: &'p [Node], loops: &mut Vec<VarId>, names: &mut SourceNames<'
 
 /// A statement with the ranges of its variables, and of the data in its subscripts.
 fn whole_statement<'p>(own: &'p Statement, loops: &[VarId], names: &mut SourceNames<'p>) -> String {
-    names.open(&own.vars, loops);
+    names.bind_vars(&own.vars, loops);
     let mut clauses: Vec<String> = Vec::new();
     // The checker numbers variables in the order of these clauses.
     let vars: BTreeSet<VarId> = own.vars.iter().copied().collect();
@@ -94,7 +94,7 @@ fn whole_statement<'p>(own: &'p Statement, loops: &[VarId], names: &mut SourceNa
         let Some((from, to)) = data.declared.clone() else { continue };
         let value = index(&IndexExpr::atom(Atom::Data(data.clone().into())), names);
         let ends = range(&Range { from, to }, names);
-        let name = names.bind(data);
+        let name = names.bind_data(data);
         clauses.push(format!("{name} = {value}, {name} in {ends}"));
     }
     let text = statement(own, names);
@@ -141,7 +141,7 @@ impl<'p> SourceNames<'p> {
     fn new(program: &'p Program) -> SourceNames<'p> {
         let mut taken: BTreeSet<String> = program.tensors.iter().map(|tensor| tensor.name.clone()).collect();
         let tensors = program.tensors.iter().map(|tensor| match tensor.name.contains('.') {
-            true => free_name(&tensor.name.replace('.', "_"), &mut taken),
+            true => unused_name(&tensor.name.replace('.', "_"), &mut taken),
             false => tensor.name.clone(),
         });
         let vars = program.vars.iter().map(|var| var.name.clone()).collect();
@@ -150,7 +150,7 @@ impl<'p> SourceNames<'p> {
 
     /// Names the variables of a loop or a statement, apart from each other and from what the
     /// loops around them and the program define.
-    fn open(&mut self, vars: &[VarId], loops: &[VarId]) {
+    fn bind_vars(&mut self, vars: &[VarId], loops: &[VarId]) {
         let program = self.program;
         let scalars = program.tensors.iter().enumerate().filter(|(_, tensor)| tensor.shape.is_empty());
         let scalars = scalars.map(|(at, _)| self.tensors[at].clone());
@@ -159,18 +159,18 @@ impl<'p> SourceNames<'p> {
         let mut taken: BTreeSet<String> = scalars.chain(symbols).chain(parameters).collect();
         taken.extend(loops.iter().map(|var| self.vars[var.index()].clone()));
         for var in vars {
-            self.vars[var.index()] = free_name(&program.var(*var).name, &mut taken);
+            self.vars[var.index()] = unused_name(&program.var(*var).name, &mut taken);
         }
         self.bound.clear();
     }
 
     /// Names data of the statement at hand.
-    fn bind(&mut self, data: &'p Data) -> String {
+    fn bind_data(&mut self, data: &'p Data) -> String {
         let bound = self.bound.iter().map(|(_, name)| name);
         let symbols = self.program.symbols.iter().map(|symbol| &symbol.name);
         let scalars = self.program.scalars.iter().map(|scalar| &scalar.name);
         let others = self.tensors.iter().chain(&self.vars).chain(bound).chain(symbols).chain(scalars);
-        let name = free_name("at", &mut others.cloned().collect());
+        let name = unused_name("at", &mut others.cloned().collect());
         self.bound.push((data, name.clone()));
         name
     }
@@ -187,7 +187,7 @@ impl<'p> SourceNames<'p> {
 }
 
 /// The name itself if it is free, or else with the first number that makes it free.
-fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
+fn unused_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2u32..).map(|number| format!("{name}_{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     let free = names.find(|name| !taken.contains(name)).unwrap_or_default();

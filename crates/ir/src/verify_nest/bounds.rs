@@ -21,7 +21,7 @@ const BUDGET: usize = 1 << 10;
 
 /// One side of a choice.
 #[derive(Clone, Copy)]
-pub(super) struct Guard<'a> {
+pub(super) struct Branch<'a> {
     /// The conditions of the choice, which hold where all expressions are at least 0.
     pub(super) conditions: &'a [IndexExpr],
     /// Whether the conditions hold on this side.
@@ -32,7 +32,7 @@ pub(super) struct Guard<'a> {
 #[derive(Default)]
 pub(super) struct Path<'a> {
     loops: Vec<&'a For>,
-    guards: Vec<Guard<'a>>,
+    branches: Vec<Branch<'a>>,
     /// For each loop, the least and the greatest value of its variable; `None` where the extent
     /// depends on data.
     ranges: Vec<Option<(i64, i64)>>,
@@ -42,24 +42,24 @@ pub(super) struct Path<'a> {
 type Point = Vec<(VarId, i64)>;
 
 impl<'a> Path<'a> {
-    pub(super) fn enter(&mut self, inner: &'a For) {
+    pub(super) fn enter_loop(&mut self, inner: &'a For) {
         let most = upper_bound(&inner.extent, &Ranges { path: self, point: &[] });
         let most = most.and_then(|most| most.as_constant());
         self.ranges.push(most.map(|most| (0, most.saturating_sub(1))));
         self.loops.push(inner);
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave_loop(&mut self) {
         self.loops.pop();
         self.ranges.pop();
     }
 
-    pub(super) fn choose(&mut self, guard: Guard<'a>) {
-        self.guards.push(guard);
+    pub(super) fn enter_branch(&mut self, branch: Branch<'a>) {
+        self.branches.push(branch);
     }
 
-    pub(super) fn rejoin(&mut self) {
-        self.guards.pop();
+    pub(super) fn leave_branch(&mut self) {
+        self.branches.pop();
     }
 
     pub(super) fn loops(&self) -> impl Iterator<Item = &'a For> {
@@ -68,12 +68,16 @@ impl<'a> Path<'a> {
 
     /// A point that is certainly reached and where the subscript is not in `0..extent`, with the
     /// subscript's value there.
-    pub(super) fn outside(&self, subscript: &IndexExpr, extent: i64) -> Option<(i64, Point)> {
+    pub(super) fn find_out_of_bounds_point(
+        &self,
+        subscript: &IndexExpr,
+        extent: i64,
+    ) -> Option<(i64, Point)> {
         if subscript.has_data() || self.stays_inside(subscript, extent) {
             return None;
         }
         let search = Search { path: self, subscript, extent, budget: Cell::new(BUDGET) };
-        let (value, point) = search.from(&mut Vec::new())?;
+        let (value, point) = search.continue_from(&mut Vec::new())?;
         Some((value, point.into_iter().filter(|(var, _)| subscript.mentions(*var)).collect()))
     }
 
@@ -89,13 +93,13 @@ impl<'a> Path<'a> {
 
     /// Returns true when the surrounding choices leave at most one iteration of the loop at a
     /// depth. They leave none where a remainder is empty.
-    pub(super) fn leaves_one(&self, depth: usize) -> bool {
+    pub(super) fn runs_at_most_once(&self, depth: usize) -> bool {
         let Some(range) = self.ranges[depth] else { return false };
-        self.narrowed(self.loops[depth].var, range, &[]).is_none_or(|(low, high)| low == high)
+        self.narrow_range(self.loops[depth].var, range, &[]).is_none_or(|(low, high)| low == high)
     }
 
     /// The range without the values that some condition excludes; `None` if no value is left.
-    fn narrowed(
+    fn narrow_range(
         &self,
         var: VarId,
         (mut low, mut high): (i64, i64),
@@ -124,7 +128,7 @@ impl<'a> Path<'a> {
 
     /// Expressions that are at least 0 on this path.
     fn facts(&self) -> impl Iterator<Item = IndexExpr> {
-        self.guards.iter().flat_map(|guard| match (guard.holds, guard.conditions) {
+        self.branches.iter().flat_map(|guard| match (guard.holds, guard.conditions) {
             (true, conditions) => conditions.to_vec(),
             (false, [condition]) => vec![IndexExpr::constant(-1).sub(condition)],
             (false, _) => Vec::new(),
@@ -161,39 +165,40 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Continues the search from a point of the outermost loops.
-    fn from(&self, point: &mut Point) -> Option<(i64, Point)> {
-        let Some(inner) = self.path.loops.get(point.len()) else { return self.at(point) };
+    fn continue_from(&self, point: &mut Point) -> Option<(i64, Point)> {
+        let Some(inner) = self.path.loops.get(point.len()) else { return self.check_point(point) };
         self.budget.set(self.budget.get().checked_sub(1)?);
-        let extent = value(&inner.extent, point)?;
-        let (low, high) = self.path.narrowed(inner.var, (0, extent.saturating_sub(1)), point)?;
-        let ends = if low == high || !self.matters(inner.var) { vec![low] } else { vec![low, high] };
+        let extent = value_at(&inner.extent, point)?;
+        let (low, high) = self.path.narrow_range(inner.var, (0, extent.saturating_sub(1)), point)?;
+        let ends = if low == high || !self.is_relevant(inner.var) { vec![low] } else { vec![low, high] };
         ends.into_iter().find_map(|end| {
             point.push((inner.var, end));
-            let found = self.from(point);
+            let found = self.continue_from(point);
             point.pop();
             found
         })
     }
 
     /// Returns true when a condition, an extent or the subscript depends on the variable.
-    fn matters(&self, var: VarId) -> bool {
-        let guards = self.path.guards.iter().flat_map(|guard| guard.conditions);
+    fn is_relevant(&self, var: VarId) -> bool {
+        let guards = self.path.branches.iter().flat_map(|guard| guard.conditions);
         let extents = self.path.loops.iter().map(|around| &around.extent);
         guards.chain(extents).chain([self.subscript]).any(|expr| expr.mentions(var))
     }
 
-    fn at(&self, point: &Point) -> Option<(i64, Point)> {
-        let reached = self.path.guards.iter().all(|guard| {
-            let values: Option<Vec<i64>> = guard.conditions.iter().map(|expr| value(expr, point)).collect();
+    fn check_point(&self, point: &Point) -> Option<(i64, Point)> {
+        let reached = self.path.branches.iter().all(|guard| {
+            let values: Option<Vec<i64>> =
+                guard.conditions.iter().map(|expr| value_at(expr, point)).collect();
             values.is_some_and(|values| values.iter().all(|value| *value >= 0) == guard.holds)
         });
-        let index = value(self.subscript, point)?;
+        let index = value_at(self.subscript, point)?;
         (reached && !(0..self.extent).contains(&index)).then(|| (index, point.clone()))
     }
 }
 
 /// The value at a point, or `None` where it depends on data.
-fn value(expr: &IndexExpr, point: &Point) -> Option<i64> {
+fn value_at(expr: &IndexExpr, point: &Point) -> Option<i64> {
     expr.eval(&mut |atom| match atom {
         Atom::Var(var) => point.iter().find(|(other, _)| other == var).map(|(_, value)| *value),
         _ => None,
@@ -201,31 +206,34 @@ fn value(expr: &IndexExpr, point: &Point) -> Option<i64> {
 }
 
 /// Calls `visit` on an access and on every read that its subscripts certainly perform.
-pub(super) fn certain_accesses(access: &Access, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+pub(super) fn visit_certain_accesses(access: &Access, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
     visit(access)?;
-    access.indices.iter().try_for_each(|index| certain_data(index, visit))
+    access.indices.iter().try_for_each(|index| visit_certain_index_reads(index, visit))
 }
 
 /// Calls `visit` on every read that the evaluation of an index expression certainly performs.
-pub(super) fn certain_data(expr: &IndexExpr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+pub(super) fn visit_certain_index_reads(
+    expr: &IndexExpr,
+    visit: &mut dyn FnMut(&Access) -> Verdict,
+) -> Verdict {
     expr.terms().iter().flat_map(|term| &term.factors).try_for_each(|atom| match atom {
         Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-            certain_data(&pair.0, visit)?;
-            certain_data(&pair.1, visit)
+            visit_certain_index_reads(&pair.0, visit)?;
+            visit_certain_index_reads(&pair.1, visit)
         }
-        Atom::Data(data) => certain_reads(&data.value, visit),
+        Atom::Data(data) => visit_certain_reads(&data.value, visit),
         Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Ok(()),
     })
 }
 
 /// Calls `visit` on every read that the evaluation of a value certainly performs. Operands that
 /// `?:`, `&&` and `||` may skip are not included.
-pub(super) fn certain_reads(expr: &Expr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+pub(super) fn visit_certain_reads(expr: &Expr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
     match &expr.kind {
-        ExprKind::Load(access) => certain_accesses(access, visit),
-        ExprKind::Index(index) => certain_data(index, visit),
-        ExprKind::Select(operands) => certain_reads(&operands[0], visit),
-        ExprKind::Binary(BinaryOp::And | BinaryOp::Or, operands) => certain_reads(&operands[0], visit),
-        _ => expr.operands().iter().try_for_each(|operand| certain_reads(operand, visit)),
+        ExprKind::Load(access) => visit_certain_accesses(access, visit),
+        ExprKind::Index(index) => visit_certain_index_reads(index, visit),
+        ExprKind::Select(operands) => visit_certain_reads(&operands[0], visit),
+        ExprKind::Binary(BinaryOp::And | BinaryOp::Or, operands) => visit_certain_reads(&operands[0], visit),
+        _ => expr.operands().iter().try_for_each(|operand| visit_certain_reads(operand, visit)),
     }
 }

@@ -50,14 +50,14 @@ use std::cell::RefCell;
 
 use thiserror::Error;
 
-use self::bounds::{Guard, Path};
+use self::bounds::{Branch, Path};
 use crate::dtype::DType;
 use crate::expr::Access;
 use crate::index::{Atom, IndexExpr};
 use crate::nest::{Allocate, Axis, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
 use crate::print::{self, Names};
 use crate::program::{Scalar, ScalarId, SymbolId, TensorId, VarId};
-use crate::verify::{Tables, Verdict, hold};
+use crate::verify::{Tables, Verdict, ensure};
 
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -83,9 +83,9 @@ impl<'n> VerifiedNest<'n> {
 
 /// Checks every invariant of a loop nest.
 pub fn verify_nest(nest: &LoopNest) -> Result<VerifiedNest<'_>, InvalidNest> {
-    let rooms = vec![Room::None; nest.buffers.len()];
-    let spread = RefCell::new(vec![None; nest.buffers.len()]);
-    let check = Check { nest, path: Path::default(), rooms, spread, part: Part::Setup };
+    let allocations = vec![Allocation::None; nest.buffers.len()];
+    let thread_axes = RefCell::new(vec![None; nest.buffers.len()]);
+    let check = Check { nest, path: Path::default(), allocations, thread_axes, part: Part::Setup };
     match check.run() {
         Ok(()) => Ok(VerifiedNest(nest)),
         Err(what) => Err(InvalidNest { nest: nest.name.clone(), what }),
@@ -97,9 +97,9 @@ struct Check<'a> {
     nest: &'a LoopNest,
     path: Path<'a>,
     /// The allocation state of each buffer.
-    rooms: Vec<Room>,
+    allocations: Vec<Allocation>,
     /// For each register buffer in use, the thread axis of each of its subscripts, if it has one.
-    spread: RefCell<Vec<Option<Vec<Option<Axis>>>>>,
+    thread_axes: RefCell<Vec<Option<Vec<Option<Axis>>>>>,
     part: Part,
 }
 
@@ -110,13 +110,13 @@ enum Part {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum Allocation {
     /// The buffer has not been allocated so far.
     None,
     /// The current statement is inside the allocation, which is inside this many loops.
-    Here { loops: usize },
+    Active { loops: usize },
     /// The allocation has ended.
-    Elsewhere,
+    Ended,
 }
 
 impl<'a> Check<'a> {
@@ -125,8 +125,8 @@ impl<'a> Check<'a> {
         self.statements(&self.nest.setup)?;
         self.part = Part::Body;
         self.statements(&self.nest.body)?;
-        for (buffer, room) in self.nest.buffers.iter().zip(&self.rooms) {
-            hold(!is_allocated(buffer.scope) || *room != Room::None, || {
+        for (buffer, allocation) in self.nest.buffers.iter().zip(&self.allocations) {
+            ensure(!is_allocated(buffer.scope) || *allocation != Allocation::None, || {
                 format!("{} is never allocated", buffer.name)
             })?;
         }
@@ -136,13 +136,13 @@ impl<'a> Check<'a> {
     fn buffers(&self) -> Verdict {
         for (at, buffer) in self.nest.buffers.iter().enumerate() {
             let Buffer { name, shape, dtype, scope } = buffer;
-            hold(shape.iter().all(|extent| *extent >= 0), || format!("{name} has a negative extent"))?;
+            ensure(shape.iter().all(|extent| *extent >= 0), || format!("{name} has a negative extent"))?;
             let bytes =
                 shape.iter().try_fold(dtype.bytes() as i64, |bytes, extent| bytes.checked_mul(*extent));
-            hold(bytes.is_some(), || format!("{name} is too large"))?;
+            ensure(bytes.is_some(), || format!("the size of {name} in bytes overflows"))?;
             let again = |other: &Buffer| matches!(scope, Scope::Argument(_)) && other.scope == *scope;
-            hold(!self.nest.buffers[..at].iter().any(again), || {
-                format!("{name} stands for a tensor that another buffer stands for")
+            ensure(!self.nest.buffers[..at].iter().any(again), || {
+                format!("{name} is an argument for a tensor that another buffer already represents")
             })?;
         }
         Ok(())
@@ -161,21 +161,26 @@ impl<'a> Check<'a> {
     }
 
     fn for_loop(&mut self, inner: &'a For) -> Verdict {
-        hold(inner.var.index() < self.nest.vars.len(), || {
+        ensure(inner.var.index() < self.nest.vars.len(), || {
             format!("loop variable {} does not exist", inner.var.0)
         })?;
         let name = self.nest.var_name(inner.var);
-        hold(!self.in_scope(inner.var), || format!("a loop over {name} inside a loop over it"))?;
+        ensure(!self.in_scope(inner.var), || {
+            format!("the loop over {name} is inside another loop over {name}")
+        })?;
         self.index_and_reads(&inner.extent)?;
         self.loop_kind(inner)?;
         let first_thread = matches!(inner.kind, LoopKind::Thread(_)) && !self.in_thread();
-        let combines = first_thread && inner.body.iter().any(Stmt::combines);
-        hold(!combines || inner.combining().is_some(), || {
-            format!("threads of {name} are combined beside something else")
+        let combines = first_thread && inner.body.iter().any(Stmt::has_combine);
+        ensure(!combines || inner.combine_nest().is_some(), || {
+            format!(
+                "loop {name} combines threads, and contains more than thread loops, conditions and \
+                 the combination"
+            )
         })?;
-        self.path.enter(inner);
+        self.path.enter_loop(inner);
         self.statements(&inner.body)?;
-        self.path.leave();
+        self.path.leave_loop();
         Ok(())
     }
 
@@ -186,23 +191,25 @@ impl<'a> Check<'a> {
         match inner.kind {
             LoopKind::Serial => Ok(()),
             LoopKind::Unrolled => {
-                hold(extent.is_some(), || format!("unrolled loop {name} has no constant extent"))
+                ensure(extent.is_some(), || format!("unrolled loop {name} has no constant extent"))
             }
             LoopKind::Vector => {
-                hold(extent.is_some(), || format!("vector loop {name} has no constant extent"))?;
-                hold(extent >= Some(1), || format!("vector loop {name} has no lanes"))?;
-                hold(!inside(LoopKind::Vector), || format!("vector loop {name} inside a vector loop"))
+                ensure(extent.is_some(), || format!("vector loop {name} has no constant extent"))?;
+                ensure(extent >= Some(1), || format!("vector loop {name} has no lanes"))?;
+                ensure(!inside(LoopKind::Vector), || format!("vector loop {name} inside a vector loop"))
             }
             LoopKind::Parallel => {
-                hold(!inside(LoopKind::Parallel), || format!("parallel loop {name} inside a parallel loop"))?;
-                hold(!inside(LoopKind::Vector), || format!("parallel loop {name} inside a vector loop"))?;
-                hold(!inside(LoopKind::Unrolled), || {
+                ensure(!inside(LoopKind::Parallel), || {
+                    format!("parallel loop {name} inside a parallel loop")
+                })?;
+                ensure(!inside(LoopKind::Vector), || format!("parallel loop {name} inside a vector loop"))?;
+                ensure(!inside(LoopKind::Unrolled), || {
                     format!("parallel loop {name} inside an unrolled loop")
                 })?;
-                hold(!self.on_gpu(), || format!("parallel loop {name} inside a block or thread loop"))
+                ensure(!self.on_gpu(), || format!("parallel loop {name} inside a block or thread loop"))
             }
             LoopKind::Block(_) | LoopKind::Thread(_) => {
-                hold(extent.is_some(), || {
+                ensure(extent.is_some(), || {
                     format!("loop {name} over blocks or threads has no constant extent")
                 })?;
                 let fits = |around: &For| match (around.kind, inner.kind) {
@@ -213,9 +220,9 @@ impl<'a> Check<'a> {
                     _ => false,
                 };
                 let clash = self.path.loops().find(|around| !fits(around));
-                hold(clash.is_none(), || {
+                ensure(clash.is_none(), || {
                     let around = clash.map_or("", |clash| self.nest.var_name(clash.var));
-                    format!("loop {name} over blocks or threads cannot be inside {around}")
+                    format!("loop {name} over blocks or threads cannot be inside loop {around}")
                 })
             }
         }
@@ -224,15 +231,15 @@ impl<'a> Check<'a> {
     fn choice(&mut self, inner: &'a If) -> Verdict {
         // A condition is evaluated only where the conditions before it hold.
         for (at, condition) in inner.conditions.iter().enumerate() {
-            self.path.choose(Guard { conditions: &inner.conditions[..at], holds: true });
+            self.path.enter_branch(Branch { conditions: &inner.conditions[..at], holds: true });
             self.index_and_reads(condition)
                 .map_err(|what| format!("{what}, in if {}", print::condition(condition, self.nest)))?;
-            self.path.rejoin();
+            self.path.leave_branch();
         }
         for (holds, side) in [(true, &inner.then), (false, &inner.otherwise)] {
-            self.path.choose(Guard { conditions: &inner.conditions, holds });
+            self.path.enter_branch(Branch { conditions: &inner.conditions, holds });
             self.statements(side)?;
-            self.path.rejoin();
+            self.path.leave_branch();
         }
         Ok(())
     }
@@ -242,23 +249,29 @@ impl<'a> Check<'a> {
         let buffer =
             self.nest.buffers.get(at).ok_or_else(|| format!("allocated buffer {at} does not exist"))?;
         let name = &buffer.name;
-        hold(is_allocated(buffer.scope), || {
+        ensure(is_allocated(buffer.scope), || {
             format!("{name} is allocated, but not a scratch, shared or register buffer")
         })?;
         let (in_block, in_thread) = (self.on_gpu(), self.in_thread());
         match buffer.scope {
-            Scope::Shared => hold(in_block && !in_thread, || {
-                format!("{name} is shared by the threads of a block, and its room is not just inside one")
+            Scope::Shared => ensure(in_block && !in_thread, || {
+                format!(
+                    "{name} is shared memory, and must be allocated inside a block loop and outside \
+                     of thread loops"
+                )
             })?,
-            Scope::Scratch => hold(!in_block || in_thread, || {
-                format!("{name} is scratch memory of a block, which is shared memory")
+            Scope::Scratch => ensure(!in_block || in_thread, || {
+                format!(
+                    "{name} is scratch memory, and inside a block loop it must be allocated inside a \
+                     thread loop"
+                )
             })?,
             _ => {}
         }
-        hold(self.rooms[at] == Room::None, || format!("{name} is allocated twice"))?;
-        self.rooms[at] = Room::Here { loops: self.path.loops().count() };
+        ensure(self.allocations[at] == Allocation::None, || format!("{name} is allocated twice"))?;
+        self.allocations[at] = Allocation::Active { loops: self.path.loops().count() };
         self.statements(&inner.body)?;
-        self.rooms[at] = Room::Elsewhere;
+        self.allocations[at] = Allocation::Ended;
         Ok(())
     }
 
@@ -267,42 +280,46 @@ impl<'a> Check<'a> {
             let lanes = self.path.loops().last();
             let along_x =
                 lanes.is_some_and(|own| own.var == inner.lane && own.kind == LoopKind::Thread(Axis::X));
-            hold(along_x, || "threads are combined outside of their loop along x".to_owned())?;
+            ensure(along_x, || {
+                "threads are combined, but not directly inside their thread loop along x".to_owned()
+            })?;
             let of_lane = inner.store.target.indices.iter().any(|index| index.mentions(inner.lane));
-            hold(!of_lane && !inner.store.later, || "the total is not one for all lanes".to_owned())?;
-            self.stored(&inner.store, Some(inner.lane))
+            ensure(!of_lane && !inner.store.is_asynchronous, || {
+                "the target of the total depends on the lane, or its store is asynchronous".to_owned()
+            })?;
+            self.check_store(&inner.store, Some(inner.lane))
         };
         check().map_err(|what| format!("{what}, in {}", print::combine(inner, self.nest)))
     }
 
     fn store(&self, store: &Store) -> Verdict {
-        self.stored(store, None).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
+        self.check_store(store, None).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
     }
 
     /// Checks a store. `lane` is the variable of the loop whose threads are combined, if any.
-    fn stored(&self, store: &Store, lane: Option<VarId>) -> Verdict {
+    fn check_store(&self, store: &Store, lane: Option<VarId>) -> Verdict {
         self.access(&store.target)?;
         self.expr(&store.value)?;
         let target = self.nest.buffer(store.target.tensor);
-        hold(store.value.dtype == target.dtype.compute_type(), || {
+        ensure(store.value.dtype == target.dtype.compute_type(), || {
             format!("a {} value for a {} buffer", store.value.dtype, target.dtype)
         })?;
         match target.scope {
             Scope::Constant => {
-                hold(self.part == Part::Setup, || format!("{} is written outside of setup", target.name))?;
+                ensure(self.part == Part::Setup, || format!("{} is written outside of setup", target.name))?;
             }
             Scope::Argument(_) => {
-                hold(self.part == Part::Body, || format!("{} is written in setup", target.name))?;
+                ensure(self.part == Part::Body, || format!("{} is written in setup", target.name))?;
             }
             Scope::Scratch | Scope::Register | Scope::Shared => {}
         }
         let to_shared = target.scope == Scope::Shared && store.reduce.is_none();
-        hold(!store.later || to_shared, || {
-            "a store that is done later, and not to shared memory".to_owned()
+        ensure(!store.is_asynchronous || to_shared, || {
+            "an asynchronous store reduces, or its target is not shared memory".to_owned()
         })?;
-        self.apart(&store.target, lane)?;
-        bounds::certain_accesses(&store.target, &mut |access| self.in_bounds(access))?;
-        bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
+        self.check_distinct_writes(&store.target, lane)?;
+        bounds::visit_certain_accesses(&store.target, &mut |access| self.check_bounds(access))?;
+        bounds::visit_certain_reads(&store.value, &mut |access| self.check_bounds(access))
     }
 
     /// Checks a prefetch. The element may be out of bounds, but its buffer must have an address
@@ -311,20 +328,20 @@ impl<'a> Check<'a> {
         let check = || {
             self.access(element)?;
             let buffer = self.nest.buffer(element.tensor);
-            hold(buffer.scope != Scope::Register, || format!("{} has no address", buffer.name))?;
+            ensure(buffer.scope != Scope::Register, || format!("{} is a register buffer", buffer.name))?;
             let known = !element.indices.iter().any(IndexExpr::has_data);
-            hold(known, || "which element it is depends on data".to_owned())
+            ensure(known, || "a subscript depends on data".to_owned())
         };
         check().map_err(|what| format!("{what}, in prefetch {}", print::access(element, self.nest)))
     }
 
     /// Checks that different threads can write different elements, as far as the subscripts show.
-    fn apart(&self, target: &Access, lane: Option<VarId>) -> Verdict {
+    fn check_distinct_writes(&self, target: &Access, lane: Option<VarId>) -> Verdict {
         for (depth, around) in self.path.loops().enumerate() {
-            let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
-            let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1)
+            let private = matches!(self.allocations[target.tensor.index()], Allocation::Active { loops } if loops > depth);
+            let runs_once = around.extent.as_constant().is_some_and(|extent| extent <= 1)
                 || lane == Some(around.var)
-                || self.path.leaves_one(depth);
+                || self.path.runs_at_most_once(depth);
             // The subscripts depend on the loop by its variable, or by a loop inside whose trip
             // count depends on the variable.
             let names = |var: VarId| target.indices.iter().any(|index| index.mentions(var));
@@ -334,9 +351,9 @@ impl<'a> Check<'a> {
                     .loops()
                     .skip(depth + 1)
                     .any(|own| own.extent.mentions(around.var) && names(own.var));
-            let together =
+            let is_concurrent =
                 matches!(around.kind, LoopKind::Parallel | LoopKind::Block(_) | LoopKind::Thread(_));
-            hold(!together || private || alone || mentions, || {
+            ensure(!is_concurrent || private || runs_once || mentions, || {
                 let (name, var) = (self.names().tensor(target.tensor), self.nest.var_name(around.var));
                 format!("every iteration of parallel loop {var} writes the same element of {name}")
             })?;
@@ -346,13 +363,13 @@ impl<'a> Check<'a> {
 
     fn index_and_reads(&self, expr: &IndexExpr) -> Verdict {
         self.index(expr)?;
-        bounds::certain_data(expr, &mut |access| self.in_bounds(access))
+        bounds::visit_certain_index_reads(expr, &mut |access| self.check_bounds(access))
     }
 
-    fn in_bounds(&self, access: &Access) -> Verdict {
+    fn check_bounds(&self, access: &Access) -> Verdict {
         let shape = &self.nest.buffer(access.tensor).shape;
         for (dimension, (subscript, extent)) in access.indices.iter().zip(shape).enumerate() {
-            if let Some((value, point)) = self.path.outside(subscript, *extent) {
+            if let Some((value, point)) = self.path.find_out_of_bounds_point(subscript, *extent) {
                 let element = print::access(access, self.nest);
                 let point: Vec<String> =
                     point.iter().map(|(var, at)| format!(" {} = {at}", self.nest.var_name(*var))).collect();
@@ -371,25 +388,28 @@ impl<'a> Check<'a> {
             Some(vector) => access.subscripts_of_first_lane(vector.var),
             None => access.indices.clone(),
         };
-        let own = self.rooms[access.tensor.index()];
-        let axes: Vec<Option<Axis>> = subscripts.iter().map(|index| self.thread_inside(index, own)).collect();
+        let own = self.allocations[access.tensor.index()];
+        let axes: Vec<Option<Axis>> =
+            subscripts.iter().map(|index| self.subscript_thread_axis(index, own)).collect();
         let mut known = subscripts.iter().zip(&axes);
-        let written_out = known.all(|(index, axis)| axis.is_some() || self.is_written_out(index));
-        hold(written_out, || {
-            format!("{} has a subscript that is not known in registers", print::access(access, self.nest))
-        })?;
-        let mut spread = self.spread.borrow_mut();
-        let same = spread[access.tensor.index()].get_or_insert_with(|| axes.clone()) == &axes;
-        hold(same, || {
+        let is_constant =
+            known.all(|(index, axis)| axis.is_some() || self.is_constant_after_unrolling(index));
+        ensure(is_constant, || {
             let element = print::access(access, self.nest);
-            format!("{element} names the threads that have it otherwise than other uses of the buffer")
+            format!("{element} is in registers, and a subscript is not constant after unrolling")
+        })?;
+        let mut thread_axes = self.thread_axes.borrow_mut();
+        let same = thread_axes[access.tensor.index()].get_or_insert_with(|| axes.clone()) == &axes;
+        ensure(same, || {
+            let element = print::access(access, self.nest);
+            format!("{element} has thread axes in other subscripts than earlier uses of the buffer")
         })
     }
 
     /// The axis of the subscript, if it is the variable of a thread loop inside the buffer's
     /// allocation.
-    fn thread_inside(&self, index: &IndexExpr, room: Room) -> Option<Axis> {
-        let (Room::Here { loops }, Some(var)) = (room, index.as_var()) else { return None };
+    fn subscript_thread_axis(&self, index: &IndexExpr, allocation: Allocation) -> Option<Axis> {
+        let (Allocation::Active { loops }, Some(var)) = (allocation, index.as_var()) else { return None };
         let own = self.path.loops().skip(loops).find(|around| around.var == var)?;
         match own.kind {
             LoopKind::Thread(axis) => Some(axis),
@@ -407,15 +427,17 @@ impl<'a> Check<'a> {
 
     fn sync(&self) -> Verdict {
         let fits = self.on_gpu() && !self.in_thread();
-        hold(fits, || "a barrier that is not between thread loops of a block".to_owned())
+        ensure(fits, || {
+            "a barrier, commit or wait is outside of a block loop, or inside a thread loop".to_owned()
+        })
     }
 
     /// Returns true when the expression is a number after unrolling.
-    fn is_written_out(&self, expr: &IndexExpr) -> bool {
+    fn is_constant_after_unrolling(&self, expr: &IndexExpr) -> bool {
         let unrolled = |var: VarId| {
             self.path.loops().any(|around| around.var == var && around.kind == LoopKind::Unrolled)
         };
-        !expr.any(&mut |atom| match atom {
+        !expr.any_atom(&mut |atom| match atom {
             Atom::Var(var) => !unrolled(*var),
             Atom::Data(_) => true,
             _ => false,
@@ -444,10 +466,10 @@ impl Tables for Check<'_> {
     fn tensor(&self, id: TensorId) -> Option<(DType, usize)> {
         self.nest.buffers.get(id.index()).map(|buffer| (buffer.dtype, buffer.shape.len()))
     }
-    fn accessible(&self, access: &Access) -> Verdict {
+    fn check_access_rules(&self, access: &Access) -> Verdict {
         let buffer = self.nest.buffer(access.tensor);
-        let here = matches!(self.rooms[access.tensor.index()], Room::Here { .. });
-        hold(!is_allocated(buffer.scope) || here, || {
+        let here = matches!(self.allocations[access.tensor.index()], Allocation::Active { .. });
+        ensure(!is_allocated(buffer.scope) || here, || {
             format!("{} is used where it is not allocated", buffer.name)
         })?;
         if buffer.scope == Scope::Register { self.register_subscripts(access) } else { Ok(()) }

@@ -87,7 +87,13 @@ fn data(index: IndexExpr) -> IndexExpr {
 }
 
 fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false, claim: None })
+    Stmt::Store(Store {
+        target: access(tensor, indices),
+        value,
+        reduce: None,
+        is_asynchronous: false,
+        claim: None,
+    })
 }
 
 fn set(tensor: TensorId, index: IndexExpr) -> Stmt {
@@ -121,24 +127,27 @@ fn refused(nest: &LoopNest, what: &str) {
 fn ids_point_into_their_tables() {
     accepted(&nest(vec![each(Serial, K, c(8), vec![set(A, v(K))])]));
     refused(&nest(vec![each(Serial, VarId(3), c(8), vec![])]), "loop variable 3 does not exist");
-    refused(&nest(vec![set(TensorId(7), c(0))]), "a tensor that does not exist, in <no buffer>[0] = 1.0");
+    refused(
+        &nest(vec![set(TensorId(7), c(0))]),
+        "the tensor of an access does not exist, in <no buffer>[0] = 1.0",
+    );
     refused(&nest(vec![allocate(TensorId(7), vec![])]), "allocated buffer 7 does not exist");
     let scalar = |at| Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(at)) };
     accepted(&nest(vec![store(A, &[c(0)], scalar(0))]));
-    refused(&nest(vec![store(A, &[c(0)], scalar(1))]), "a scalar that does not exist, in A[0] = <no scalar>");
+    refused(&nest(vec![store(A, &[c(0)], scalar(1))]), "a scalar does not exist, in A[0] = <no scalar>");
 }
 
 #[test]
 fn buffers_can_exist() {
     let mut twice = nest(vec![]);
     twice.buffers[1].scope = Scope::Argument(A);
-    refused(&twice, "B stands for a tensor that another buffer stands for");
+    refused(&twice, "B is an argument for a tensor that another buffer already represents");
     let mut negative = nest(vec![]);
     negative.buffers[0].shape = vec![-1];
     refused(&negative, "A has a negative extent");
     let mut huge = nest(vec![]);
     huge.buffers[0].shape = vec![1 << 40, 1 << 40];
-    refused(&huge, "A is too large");
+    refused(&huge, "the size of A in bytes overflows");
     let mut none = nest(vec![]);
     none.buffers[0].shape = vec![0];
     accepted(&none);
@@ -149,16 +158,19 @@ fn a_variable_is_used_inside_its_loop_only() {
     let once = |body| each(Serial, I, c(8), body);
     accepted(&nest(vec![once(vec![set(A, v(I))]), once(vec![set(A, v(I))])]));
     refused(&nest(vec![once(vec![]), set(A, v(I))]), "variable 0 out of scope, in A[i] = 1.0");
-    refused(&nest(vec![once(vec![once(vec![])])]), "a loop over i inside a loop over it");
+    refused(&nest(vec![once(vec![once(vec![])])]), "the loop over i is inside another loop over i");
     refused(&nest(vec![each(Serial, I, v(I), vec![])]), "variable 0 out of scope");
     refused(&nest(vec![when(vec![v(I)], vec![], vec![])]), "variable 0 out of scope, in if i >= 0");
 }
 
 #[test]
 fn an_access_has_the_rank_of_its_buffer() {
-    refused(&nest(vec![store(A, &[], one())]), "rank of an access to A, in A[] = 1.0");
+    refused(
+        &nest(vec![store(A, &[], one())]),
+        "the number of subscripts of A is 0, but its rank is 1, in A[] = 1.0",
+    );
     let copy = store(A, &[c(0)], load(B, &[c(0), c(0)]));
-    refused(&nest(vec![copy]), "rank of an access to B, in A[0] = B[0, 0]");
+    refused(&nest(vec![copy]), "the number of subscripts of B is 2, but its rank is 1, in A[0] = B[0, 0]");
 }
 
 #[test]
@@ -166,13 +178,13 @@ fn sizes_are_numbers() {
     let symbol = IndexExpr::symbol(SymbolId(0));
     refused(&nest(vec![each(Serial, I, symbol, vec![])]), "symbol 0 does not exist");
     let extent = IndexExpr::atom(Atom::Extent(A, 0));
-    refused(&nest(vec![each(Serial, I, extent, vec![])]), "an extent that was never inferred");
+    refused(&nest(vec![each(Serial, I, extent, vec![])]), "an extent was never inferred");
     let overflow = IndexExpr::atom(Atom::Overflow);
-    refused(&nest(vec![each(Serial, I, overflow, vec![])]), "a number that is too large");
+    refused(&nest(vec![each(Serial, I, overflow, vec![])]), "a number overflows 64 bits");
 }
 
 #[test]
-fn values_have_the_types_that_are_asked_for() {
+fn values_have_the_required_types() {
     let half = load(H, &[c(0)]);
     accepted(&nest(vec![store(H, &[c(1)], half.clone().cast(DType::Float32))]));
     refused(
@@ -187,7 +199,7 @@ fn values_have_the_types_that_are_asked_for() {
 }
 
 #[test]
-fn room_is_made_once_and_used_inside() {
+fn buffers_are_allocated_once_and_used_inside() {
     accepted(&nest(vec![set(S, c(0)), store(A, &[c(0)], load(S, &[c(0)]))]));
     let around = |body| vec![allocate(R, vec![]), allocate(S, body)];
     accepted(&bare(around(vec![set(S, c(0))])));
@@ -224,7 +236,7 @@ fn vector_and_unrolled_loops_have_constant_extents() {
 }
 
 #[test]
-fn kinds_of_loops_nest_only_so_far() {
+fn loop_kinds_have_nesting_rules() {
     let nested = |outer, inner| nest(vec![each(outer, I, c(8), vec![each(inner, J, c(8), vec![])])]);
     for (outer, inner) in [(Parallel, Vector), (Parallel, Unrolled), (Serial, Parallel), (Vector, Unrolled)] {
         accepted(&nested(outer, inner));
@@ -236,7 +248,7 @@ fn kinds_of_loops_nest_only_so_far() {
 }
 
 #[test]
-fn register_subscripts_are_known_when_loops_are_written_out() {
+fn register_subscripts_are_constant_after_unrolling() {
     let inside = |row: IndexExpr, lane: IndexExpr| {
         let innermost = each(Vector, K, c(4), vec![store(R, &[row, lane], one())]);
         nest(vec![each(Serial, I, c(2), vec![each(Unrolled, J, c(2), vec![innermost])])])
@@ -245,7 +257,9 @@ fn register_subscripts_are_known_when_loops_are_written_out() {
     accepted(&inside(v(J), v(K).add(&v(J).scale(4))));
     accepted(&inside(v(J).floor_div(&c(2)), v(K)));
     let refuse = |row: IndexExpr, lane: IndexExpr, text: &str| {
-        let wanted = format!("{text} has a subscript that is not known in registers, in {text} = 1.0");
+        let wanted = format!(
+            "{text} is in registers, and a subscript is not constant after unrolling, in {text} = 1.0"
+        );
         refused(&inside(row, lane), &wanted);
     };
     refuse(v(I), c(0), "R[i, 0]");
@@ -256,7 +270,7 @@ fn register_subscripts_are_known_when_loops_are_written_out() {
 }
 
 #[test]
-fn registers_are_spread_over_threads_in_one_way() {
+fn register_subscripts_have_the_same_thread_axes() {
     let threads = |axis, var, row: IndexExpr, lane: IndexExpr| {
         each(Thread(axis), var, c(2), vec![store(R, &[row, lane], one())])
     };
@@ -267,7 +281,7 @@ fn registers_are_spread_over_threads_in_one_way() {
     };
     accepted(&then(threads(Axis::X, J, v(J), c(1))));
     let refuse = |second, text: &str| {
-        let what = "names the threads that have it otherwise than other uses of the buffer";
+        let what = "has thread axes in other subscripts than earlier uses of the buffer";
         refused(&then(second), &format!("{text} {what}, in {text} = 1.0"));
     };
     refuse(threads(Axis::Y, J, v(J), c(1)), "R[j, 1]");
@@ -299,7 +313,7 @@ fn threads_write_different_elements() {
         target: access(S, &[c(0)]),
         value: one(),
         reduce: Some(ReduceOp::Add),
-        later: false,
+        is_asynchronous: false,
         claim: None,
     };
     refused(&threads(8, vec![Stmt::Store(shared)]), wanted);
@@ -356,7 +370,7 @@ fn conditions_keep_an_access_in_bounds() {
 }
 
 #[test]
-fn what_is_not_certain_is_not_refused() {
+fn data_dependent_accesses_are_accepted() {
     let choice = Expr::binary(BinaryOp::Less, load(N, &[c(0)]), load(N, &[c(1)]));
     let either = |then: Expr| Expr {
         dtype: DType::Float32,
@@ -380,7 +394,7 @@ fn combined(kind: LoopKind, target: IndexExpr, beside: Vec<Stmt>) -> LoopNest {
         target: access(B, &[target]),
         value: load(A, &[v(I)]),
         reduce: None,
-        later: false,
+        is_asynchronous: false,
         claim: None,
     };
     let combine = Stmt::Combine(Combine { lane: I, op: ReduceOp::Add, store });
@@ -392,12 +406,13 @@ fn combined(kind: LoopKind, target: IndexExpr, beside: Vec<Stmt>) -> LoopNest {
 #[test]
 fn threads_are_combined_alone_and_along_x() {
     accepted(&combined(Thread(Axis::X), v(J), vec![]));
-    let beside = "threads of j are combined beside something else";
+    let beside = "loop j combines threads, and contains more than thread loops, conditions and \
+                  the combination";
     refused(&combined(Serial, v(J), vec![]), beside);
     refused(&combined(Thread(Axis::X), v(J), vec![set(A, v(I))]), beside);
-    let z = "threads are combined outside of their loop along x, in B[j] = sum of A[i] over i";
+    let z = "threads are combined, but not directly inside their thread loop along x, in B[j] = sum of A[i] over i";
     refused(&combined(Thread(Axis::Z), v(J), vec![]), z);
-    let of_lane = "the total is not one for all lanes, in B[i] = sum of A[i] over i";
+    let of_lane = "the target of the total depends on the lane, or its store is asynchronous, in B[i] = sum of A[i] over i";
     refused(&combined(Thread(Axis::X), v(I), vec![]), of_lane);
     // Every row would write the same element.
     let same =

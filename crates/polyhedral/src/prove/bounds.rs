@@ -6,37 +6,40 @@
 use tilewright_ir::Access;
 use tilewright_ir::nest::Scope;
 
+use super::accesses::{Evaluations, for_each_access};
 use super::nest::{Nest, Site};
-use super::reached::{Reached, each_access};
 use super::sources::Sources;
-use super::{Step, refuted, undecided};
+use super::{ProofResult, refuted, undecided};
 
 /// Refutes nests that access memory outside their buffers.
-pub fn check(nest: &Nest) -> Step<()> {
-    nest.sites.iter().try_for_each(|site| each_access(site, &mut |access, at| inside(nest, site, access, at)))
+pub fn check(nest: &Nest) -> ProofResult<()> {
+    nest.sites
+        .iter()
+        .try_for_each(|site| for_each_access(site, &mut |access, at| check_inside(nest, site, access, at)))
 }
 
-fn inside(nest: &Nest, site: &Site, access: &Access, at: &Reached) -> Step<()> {
+fn check_inside(nest: &Nest, site: &Site, access: &Access, at: &Evaluations) -> ProofResult<()> {
     let buffer = nest.nest.buffer(access.tensor);
     for (index, extent) in access.indices.iter().zip(&buffer.shape) {
         let Some(value) = site.coordinates.affine(index) else { continue };
-        let inside = value.nonnegative().intersect(&value.scale(-1).offset(extent - 1).nonnegative());
+        let inside = value.nonnegative_set().intersect(&value.scale(-1).offset(extent - 1).nonnegative_set());
         let Some(found) = at.iterations.subtract(&inside).sample()? else { continue };
-        if !at.certain {
-            return undecided(format!("data decides whether an access leaves `{}`", buffer.name));
+        if !at.is_certain {
+            return undecided(format!("data decides whether an access is outside of `{}`", buffer.name));
         }
         let store = nest.describe(site, &found);
-        return refuted(format!("{store} touches `{}` outside of its extent {extent}", buffer.name));
+        return refuted(format!("{store} accesses `{}` outside of its extent {extent}", buffer.name));
     }
     Ok(())
 }
 
 /// Refutes nests that read memory with undefined content, even if the value is never used.
-pub fn check_written(nest: &Nest, sources: &Sources) -> Step<()> {
+pub fn check_written(nest: &Nest, sources: &Sources) -> ProofResult<()> {
     for (number, site) in nest.sites.iter().enumerate() {
-        each_access(site, &mut |access, at| {
-            let of_caller = matches!(nest.nest.buffer(access.tensor).scope, Scope::Argument(_));
-            let load = site.loads.iter().position(|own| *own == access).filter(|_| !of_caller && at.certain);
+        for_each_access(site, &mut |access, at| {
+            let is_argument = matches!(nest.nest.buffer(access.tensor).scope, Scope::Argument(_));
+            let load =
+                site.loads.iter().position(|own| *own == access).filter(|_| !is_argument && at.is_certain);
             let Some(source) = load.and_then(|load| sources.loads[number].get(load)) else { return Ok(()) };
             match &source.unwritten {
                 Some(unwritten) if source.coordinates.len() == site.coordinates.len() => {

@@ -5,13 +5,13 @@ use tilewright_ir::nest::{Claim, ClaimRole};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::nest::{Nest, Site};
-use super::scatters::{is_scatter, turns};
-use super::{Step, undecided};
+use super::scatters::{is_scatter, outer_iterations};
+use super::{ProofResult, undecided};
 use crate::dependence::version_of;
 use crate::model::{Instances, Model};
 
 /// A store with a claim, and the instances, versions and runs that it claims.
-pub struct Claimed<'a, 'p> {
+pub struct ClaimedStore<'a, 'p> {
     /// The number of the store.
     pub site: usize,
     /// The claim.
@@ -29,7 +29,7 @@ pub struct Claimed<'a, 'p> {
     pub domain: Set,
 }
 
-impl Claimed<'_, '_> {
+impl ClaimedStore<'_, '_> {
     /// Checks whether the store begins, continues or ends a result that several stores make.
     pub fn is_partial(&self) -> bool {
         self.statement.is_reduction() || self.claim.role == ClaimRole::Carry
@@ -37,30 +37,33 @@ impl Claimed<'_, '_> {
 }
 
 /// The claim of each store, or `None` for a store without a claim.
-pub fn claims<'a, 'p>(model: &'a Model<'p>, nest: &'a Nest) -> Step<Vec<Option<Claimed<'a, 'p>>>> {
+pub fn claims<'a, 'p>(
+    model: &'a Model<'p>,
+    nest: &'a Nest,
+) -> ProofResult<Vec<Option<ClaimedStore<'a, 'p>>>> {
     let all = nest.sites.iter().enumerate();
     all.map(|(at, site)| {
-        site.store.claim.as_ref().map(|claim| claimed(model, nest, (at, site), claim)).transpose()
+        site.store.claim.as_ref().map(|claim| read_claim(model, nest, (at, site), claim)).transpose()
     })
     .collect()
 }
 
-fn claimed<'a, 'p>(
+fn read_claim<'a, 'p>(
     model: &'a Model<'p>,
     nest: &'a Nest,
     (at, site): (usize, &'a Site),
     claim: &'a Claim,
-) -> Step<Claimed<'a, 'p>> {
+) -> ProofResult<ClaimedStore<'a, 'p>> {
     let Some(statement) = model.statements.get(claim.statement) else {
         return undecided("a store claims a statement that the program does not have");
     };
-    let Some(instances) = related(site, &claim.point) else {
+    let Some(instances) = value_map(site, &claim.point) else {
         return undecided("a store claims instances that depend on data");
     };
-    let instances = instances.of(&site.domain).onto(&statement.domain);
-    let run: Vec<Option<IndexExpr>> = claim.run.iter().cloned().map(Some).collect();
-    let Some(runs) = related(site, &run) else {
-        return undecided("what tells computations of one element apart depends on data");
+    let instances = instances.intersect_domain(&site.domain).intersect_range(&statement.domain);
+    let run: Vec<Option<IndexExpr>> = claim.repetition.iter().cloned().map(Some).collect();
+    let Some(runs) = value_map(site, &run) else {
+        return undecided("the values that distinguish the runs of a computation depend on data");
     };
     let domain = instances.domain();
     let versions = match is_scatter(statement) {
@@ -69,21 +72,21 @@ fn claimed<'a, 'p>(
         true => {
             let shape = &nest.nest.buffer(site.store.target.tensor).shape;
             let elements = site.coordinates.elements(&site.store.target.indices, shape).0;
-            instances.then(&turns(statement)).beside(&elements)
+            instances.apply_range(&outer_iterations(statement)).flat_range_product(&elements)
         }
-        false => instances.then(&version_of(statement)),
+        false => instances.apply_range(&version_of(statement)),
     };
     let versions = versions.coalesce();
-    let runs = runs.of(&domain);
-    Ok(Claimed { site: at, claim, statement, instances, versions, runs, domain })
+    let runs = runs.intersect_domain(&domain);
+    Ok(ClaimedStore { site: at, claim, statement, instances, versions, runs, domain })
 }
 
 /// Maps iterations of a store to the values of expressions. A missing expression may have any
 /// value. Returns `None` if an expression depends on data.
-fn related(site: &Site, values: &[Option<IndexExpr>]) -> Option<Map> {
+fn value_map(site: &Site, values: &[Option<IndexExpr>]) -> Option<Map> {
     let (context, all) = (site.coordinates.context(), site.coordinates.len());
     let known: Vec<Affine> =
         values.iter().flatten().map(|value| site.coordinates.affine(value)).collect::<Option<_>>()?;
     let free = values.iter().enumerate().filter(|(_, value)| value.is_none()).map(|(at, _)| at);
-    Some(free.fold(Map::from_functions(context, all, &known), |map, at| map.with_free_result(at)))
+    Some(free.fold(Map::from_functions(context, all, &known), |map, at| map.insert_output(at)))
 }

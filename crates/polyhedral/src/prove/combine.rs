@@ -19,40 +19,40 @@ use tilewright_ir::nest::{Claim, ClaimRole, Combine, If, LoopNest, Stmt, Store};
 use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic, walk};
 
 /// The nest, with a store of the neutral element before every combination that replaces its target.
-pub fn begun(nest: &LoopNest) -> Cow<'_, LoopNest> {
-    if !nest.setup.iter().chain(&nest.body).any(Stmt::combines) {
+pub fn with_neutral_stores(nest: &LoopNest) -> Cow<'_, LoopNest> {
+    if !nest.setup.iter().chain(&nest.body).any(Stmt::has_combine) {
         return Cow::Borrowed(nest);
     }
     let mut nest = nest.clone();
     for stmts in [&mut nest.setup, &mut nest.body] {
-        *stmts = walk::rewrite(std::mem::take(stmts), &mut begin);
+        *stmts = walk::rewrite(std::mem::take(stmts), &mut add_neutral_store);
     }
     Cow::Owned(nest)
 }
 
 /// Adds the store of the neutral element before a combination that replaces its target.
-fn begin(mut stmt: Stmt, out: &mut Vec<Stmt>) {
+fn add_neutral_store(mut stmt: Stmt, out: &mut Vec<Stmt>) {
     if let Stmt::Combine(own) = &mut stmt
         && own.store.reduce.is_none()
     {
-        out.push(beginning(own));
+        out.push(neutral_store(own));
         own.store.reduce = Some(own.op);
     }
     out.push(stmt);
 }
 
 /// The store of the neutral element by the first lane.
-fn beginning(own: &Combine) -> Stmt {
+fn neutral_store(own: &Combine) -> Stmt {
     let dtype = own.store.value.dtype;
-    let claim = own.store.claim.as_deref().map(|claim| Box::new(of_all_lanes(claim, own.lane)));
+    let claim = own.store.claim.as_deref().map(|claim| Box::new(claim_of_all_lanes(claim, own.lane)));
     let value = Expr::literal(dtype, arithmetic::neutral(own.op, dtype));
     let store = Store { value, claim, ..own.store.clone() };
     let first = IndexExpr::var(own.lane).scale(-1);
     Stmt::If(If { conditions: vec![first], then: vec![Stmt::Store(store)], otherwise: Vec::new() })
 }
 
-fn of_all_lanes(claim: &Claim, lane: VarId) -> Claim {
-    let told = |value: &Option<IndexExpr>| value.clone().filter(|value| !value.mentions(lane));
-    let point = claim.point.iter().map(told).collect();
+fn claim_of_all_lanes(claim: &Claim, lane: VarId) -> Claim {
+    let without_lane = |value: &Option<IndexExpr>| value.clone().filter(|value| !value.mentions(lane));
+    let point = claim.point.iter().map(without_lane).collect();
     Claim { role: ClaimRole::Neutral, point, ..claim.clone() }
 }

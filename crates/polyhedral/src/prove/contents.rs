@@ -13,11 +13,11 @@ use std::rc::Rc;
 use tilewright_ir::{Access, Atom, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Answer, Map, Set};
 
-use super::claims::Claimed;
-use super::direct::{Buffer, Direct};
+use super::claims::ClaimedStore;
+use super::comparison::Comparison;
 use super::nest::{Nest, Site, argument};
 use super::reductions::Runs;
-use super::scene::Scene;
+use super::single_valued::{SingleValuedBuffer, SingleValuedBuffers};
 use super::sources::Sources;
 use crate::dependence::{Flow, Reader};
 use crate::model::Model;
@@ -27,9 +27,9 @@ pub struct Contents<'a, 'p, 'n> {
     model: &'a Model<'p>,
     nest: &'a Nest<'n>,
     sources: &'a Sources,
-    claims: &'a [Option<Claimed<'a, 'p>>],
+    claims: &'a [Option<ClaimedStore<'a, 'p>>],
     runs: &'a Runs<'a, 'n>,
-    direct: &'a Direct,
+    single_valued: &'a SingleValuedBuffers,
     known: RefCell<BTreeMap<TensorId, Option<Rc<Content>>>>,
     /// For each statement, the cached answer of [`Contents::sees_versions`] for each of its reads.
     total: Vec<Vec<OnceCell<bool>>>,
@@ -50,20 +50,27 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     /// The contents of a nest's buffers, none of which is computed yet.
     pub fn new(
         (model, nest): (&'a Model<'p>, &'a Nest<'n>),
-        (sources, direct): (&'a Sources, &'a Direct),
-        claims: &'a [Option<Claimed<'a, 'p>>],
+        (sources, single_valued): (&'a Sources, &'a SingleValuedBuffers),
+        claims: &'a [Option<ClaimedStore<'a, 'p>>],
         runs: &'a Runs<'a, 'n>,
     ) -> Contents<'a, 'p, 'n> {
         let total = model.statements.iter().map(|own| vec![OnceCell::new(); own.reads.len()]).collect();
-        Contents { model, nest, sources, claims, runs, direct, known: RefCell::default(), total }
+        Contents { model, nest, sources, claims, runs, single_valued, known: RefCell::default(), total }
     }
 
     /// Checks whether a load brings what the program reads at the instance that the store claims,
     /// in all iterations of the store. `scene` holds the situations that count; they begin with the
     /// iteration and the instance.
-    pub fn are_read(&self, scene: &Scene, claimed: &Claimed, read: &Access, load: &Access) -> Answer<bool> {
+    pub fn load_matches_read(
+        &self,
+        scene: &Comparison,
+        claimed: &ClaimedStore,
+        read: &Access,
+        load: &Access,
+    ) -> Answer<bool> {
         let reads = &self.model.statements[claimed.claim.statement].reads;
-        let is_it = |own: &crate::model::Touch| own.tensor == read.tensor && own.indices == read.indices;
+        let is_it =
+            |own: &crate::model::AccessRelation| own.tensor == read.tensor && own.indices == read.indices;
         let Some(number) = reads.iter().position(is_it).filter(|number| reads[*number].exact) else {
             return Ok(false);
         };
@@ -81,9 +88,10 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         if content.is_in_place && self.has_same_subscripts(claimed, read, load) {
             return Ok(true);
         }
-        let brought = self.nest.places(&self.nest.sites[claimed.site], load).0.then(&content.versions);
+        let brought =
+            self.nest.locations(&self.nest.sites[claimed.site], load).0.apply_range(&content.versions);
         for flow in flows {
-            if !claimed.instances.then(&flow.versions).is_subset(&brought)? {
+            if !claimed.instances.apply_range(&flow.versions).is_subset(&brought)? {
                 return Ok(false);
             }
         }
@@ -94,17 +102,17 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     fn is_written_before(&self, site: usize, load: &Access) -> bool {
         let at = self.nest.sites[site].loads.iter().position(|own| *own == load);
         let Some(source) = at.and_then(|at| self.sources.loads[site].get(at)) else { return false };
-        let is_supplied = self.direct.stores(load.tensor).is_none();
+        let is_supplied = self.single_valued.stores(load.tensor).is_none();
         source.coordinates.len() == self.nest.sites[site].coordinates.len()
-            && (is_supplied || source.direct && source.unwritten.is_none())
+            && (is_supplied || source.is_single_valued && source.unwritten.is_none())
     }
 
     /// Checks whether a read of the program sees a known version, in every instance or at least in
     /// those of a scene.
     fn sees_versions(
         &self,
-        scene: &Scene,
-        (claimed, read): (&Claimed, usize),
+        scene: &Comparison,
+        (claimed, read): (&ClaimedStore, usize),
         flows: &[&Flow],
     ) -> Answer<bool> {
         let known = &self.total[claimed.claim.statement][read];
@@ -117,12 +125,12 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         known.get_or_init(|| is_total);
         let first = self.nest.sites[claimed.site].coordinates.len();
         let instance: Vec<usize> = (first..first + claimed.statement.coordinates.len()).collect();
-        Ok(is_total || without_version(scene.pick(&instance).range()).is_empty()?)
+        Ok(is_total || without_version(scene.projection(&instance).range()).is_empty()?)
     }
 
     /// Checks whether the read's subscripts, with the claimed instance substituted, are literally
     /// those of the load.
-    fn has_same_subscripts(&self, claimed: &Claimed, read: &Access, load: &Access) -> bool {
+    fn has_same_subscripts(&self, claimed: &ClaimedStore, read: &Access, load: &Access) -> bool {
         let vars = claimed.statement.coordinates.vars();
         let value = |atom: &Atom| match atom {
             Atom::Var(var) => claimed.claim.point[vars.iter().rposition(|own| own == var)?].as_ref().cloned(),
@@ -149,7 +157,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
 
     fn find(&self, buffer: TensorId) -> Answer<Option<Content>> {
         let context = &self.nest.context;
-        let Some(Buffer { stores, written }) = self.direct.buffer(buffer) else {
+        let Some(SingleValuedBuffer { stores, written }) = self.single_valued.buffer(buffer) else {
             let is_changed = self.nest.sites.iter().any(|site| site.store.target.tensor == buffer);
             let supplied = argument(self.nest.nest, buffer)
                 .filter(|tensor| !is_changed && self.model.program.tensor(*tensor).role.is_supplied());
@@ -162,7 +170,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         };
         let mut all: Option<Content> = None;
         for (site, places) in stores {
-            let Some(own) = self.stored(*site, places)? else { return Ok(None) };
+            let Some(own) = self.content_of_store(*site, places)? else { return Ok(None) };
             all = match all {
                 None => Some(own),
                 Some(all) if (all.writer, all.tensor) == (own.writer, own.tensor) => {
@@ -183,15 +191,15 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     }
 
     /// The content that a store leaves in the locations that it writes.
-    fn stored(&self, site: usize, places: &Map) -> Answer<Option<Content>> {
+    fn content_of_store(&self, site: usize, places: &Map) -> Answer<Option<Content>> {
         if let Some(claimed) = &self.claims[site] {
-            let is_whole = claimed.domain.is_equal(&places.domain())? && !self.runs.is_part(site);
+            let is_whole = claimed.domain.is_equal(&places.domain())? && !self.runs.is_partial_result(site);
             let (writer, tensor) = (Some(claimed.claim.statement), claimed.statement.statement.target);
-            let versions = places.reverse().then(&claimed.versions);
+            let versions = places.reverse().apply_range(&claimed.versions);
             return Ok(is_whole.then_some(Content { writer, tensor, versions, is_in_place: false }));
         }
         let own = &self.nest.sites[site];
-        let Some((access, domain)) = copied(own) else { return Ok(None) };
+        let Some((access, domain)) = copied_access(own) else { return Ok(None) };
         let is_copy = own.store.reduce.is_none()
             && own.store.value.dtype == self.nest.nest.buffer(own.store.target.tensor).dtype
             && access.tensor != own.store.target.tensor;
@@ -199,15 +207,15 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
             return Ok(None);
         }
         let Some(copied) = self.content(access.tensor)? else { return Ok(None) };
-        let read = self.nest.places(own, access).0.of(&domain);
-        let versions = places.reverse().then(&read).then(&copied.versions);
+        let read = self.nest.locations(own, access).0.intersect_domain(&domain);
+        let versions = places.reverse().apply_range(&read).apply_range(&copied.versions);
         Ok(Some(Content { versions, writer: copied.writer, tensor: copied.tensor, is_in_place: false }))
     }
 }
 
 /// The element that a store copies, and the iterations in which the store copies it. In other
 /// iterations a condition on indices may select a literal instead.
-fn copied<'n>(site: &Site<'n>) -> Option<(&'n Access, Set)> {
+fn copied_access<'n>(site: &Site<'n>) -> Option<(&'n Access, Set)> {
     match &site.store.value.kind {
         ExprKind::Load(access) => Some((access, site.domain.clone())),
         ExprKind::Select(parts) => {

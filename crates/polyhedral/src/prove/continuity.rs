@@ -22,13 +22,13 @@ use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Affine, Answer, Map, Set};
 
-use super::claims::Claimed;
-use super::direct::Direct;
+use super::claims::ClaimedStore;
 use super::nest::Nest;
-use super::order::{InText, before, in_text};
+use super::order::{TextOrder, before, order_in_text};
+use super::single_valued::SingleValuedBuffers;
 
 /// The element that a store continues from, or `None` if the store begins a run.
-pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
+pub fn continued_element<'c>(nest: &'c Nest, claimed: &ClaimedStore) -> Option<&'c Access> {
     let site = &nest.sites[claimed.site];
     match claimed.claim.role {
         ClaimRole::Carry => match site.loads.as_slice() {
@@ -44,13 +44,18 @@ pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
 /// previous store. A no proves nothing. `begin_once` says that no run has two beginnings. A
 /// gathered run may have a redundant beginning: a store that sets the outer element before the
 /// first episode, whose value no store of the run reads.
-pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed], begin_once: bool) -> Answer<bool> {
-    let buffer = |claimed: &Claimed| nest.sites[claimed.site].store.target.tensor;
+pub fn runs_are_continuous(
+    nest: &Nest,
+    single_valued: &SingleValuedBuffers,
+    members: &[&ClaimedStore],
+    begin_once: bool,
+) -> Answer<bool> {
+    let buffer = |claimed: &ClaimedStore| nest.sites[claimed.site].store.target.tensor;
     let buffers: BTreeSet<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
-    if buffers.iter().any(|buffer| direct.stores(*buffer).is_none()) {
+    if buffers.iter().any(|buffer| single_valued.stores(*buffer).is_none()) {
         return Ok(false);
     }
-    let members = members.iter().map(|own| Event::new(nest, own)).collect();
+    let members = members.iter().map(|own| RunStore::new(nest, own)).collect();
     let runs = Runs { nest, members, keys: RefCell::default() };
     if buffers.len() == 1 {
         return Ok(begin_once && runs.are_in_place()?);
@@ -65,7 +70,7 @@ pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed], begin_once: boo
 }
 
 /// A store of a run.
-struct Event<'a> {
+struct RunStore<'a> {
     site: usize,
     buffer: TensorId,
     role: ClaimRole,
@@ -73,30 +78,31 @@ struct Event<'a> {
     run: &'a [IndexExpr],
     runs: &'a Map,
     /// Maps iterations to the memory location that the store writes.
-    places: Map,
+    locations: Map,
     /// The buffer that the store continues from, and a map from iterations to the location in it.
-    continued: Option<(TensorId, Map)>,
+    continued_from: Option<(TensorId, Map)>,
 }
 
-impl<'a> Event<'a> {
-    fn new(nest: &Nest, claimed: &'a Claimed) -> Event<'a> {
+impl<'a> RunStore<'a> {
+    fn new(nest: &Nest, claimed: &'a ClaimedStore) -> RunStore<'a> {
         let site = &nest.sites[claimed.site];
-        let places = |access: &Access| nest.places(site, access).0.of(&claimed.domain);
-        let continued = continued(nest, claimed).map(|element| (element.tensor, places(element)));
-        Event {
+        let places = |access: &Access| nest.locations(site, access).0.intersect_domain(&claimed.domain);
+        let continued_from =
+            continued_element(nest, claimed).map(|element| (element.tensor, places(element)));
+        RunStore {
             site: claimed.site,
             buffer: site.store.target.tensor,
             role: claimed.claim.role,
-            run: &claimed.claim.run,
+            run: &claimed.claim.repetition,
             runs: &claimed.runs,
-            places: places(&site.store.target),
-            continued,
+            locations: places(&site.store.target),
+            continued_from,
         }
     }
 
     /// Checks whether the store carries a value from a buffer.
     fn carries_from(&self, buffer: TensorId) -> bool {
-        self.role == ClaimRole::Carry && self.continued.as_ref().is_some_and(|(own, _)| *own == buffer)
+        self.role == ClaimRole::Carry && self.continued_from.as_ref().is_some_and(|(own, _)| *own == buffer)
     }
 }
 
@@ -113,7 +119,7 @@ struct Keys {
 
 struct Runs<'a, 'n> {
     nest: &'a Nest<'n>,
-    members: Vec<Event<'a>>,
+    members: Vec<RunStore<'a>>,
     /// Keys by their number of loops, computed on first use, because many buffers are allocated at
     /// the same depth.
     keys: RefCell<BTreeMap<usize, Rc<Keys>>>,
@@ -123,8 +129,8 @@ impl Runs<'_, '_> {
     fn are_in_place(&self) -> Answer<bool> {
         let keys = self.keys(0);
         let all: Vec<usize> = (0..self.members.len()).collect();
-        let (starts, others) = split(&all, |at| self.members[at].continued.is_none());
-        Ok(self.have_one_place(&all, &keys)? && self.each_follows(&others, &starts, &keys)?)
+        let (starts, others) = split(&all, |at| self.members[at].continued_from.is_none());
+        Ok(self.have_one_location(&all, &keys)? && self.each_comes_after(&others, &starts, &keys)?)
     }
 
     /// Checks the gathered pattern. `inner` are the buffers of episodes; `outer` is the buffer that
@@ -132,47 +138,48 @@ impl Runs<'_, '_> {
     fn are_gathered(&self, inner: &[TensorId], outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (out, inside) = split(&all, |at| self.members[at].buffer == outer);
-        let (vain, out) = split(&out, |at| self.members[at].continued.is_none());
+        let (redundant, out) = split(&out, |at| self.members[at].continued_from.is_none());
         let carries = |at: usize| inner.iter().any(|own| self.members[at].carries_from(*own));
-        let mut apart =
+        let mut pairs =
             inner.iter().enumerate().flat_map(|(at, one)| inner[..at].iter().map(move |two| (one, two)));
         if !out.iter().all(|at| carries(*at))
-            || apart.any(|(one, two)| self.nest.have_nested_rooms(*one, *two))
+            || pairs.any(|(one, two)| self.nest.have_nested_allocations(*one, *two))
         {
             return Ok(false);
         }
         let runs = self.keys(0);
         let (again, others) = split(&inside, |at| self.members[at].carries_from(outer));
-        let (first, _) = split(&others, |at| self.members[at].continued.is_none());
+        let (first, _) = split(&others, |at| self.members[at].continued_from.is_none());
         for buffer in inner {
             if !self.are_episodes(*buffer, outer)? {
                 return Ok(false);
             }
         }
-        Ok((vain.is_empty() || again.is_empty() && self.none_follows(&vain, &out, &runs)?)
-            && self.have_one_place(&out, &runs)?
-            && self.go_on_from_these(&again, &out, &runs)?
-            && self.each_follows(&again, &out, &runs)?
-            && self.none_follows(&first, &[inside.as_slice(), &out].concat(), &runs)?)
+        Ok((redundant.is_empty() || again.is_empty() && self.none_comes_after(&redundant, &out, &runs)?)
+            && self.have_one_location(&out, &runs)?
+            && self.continue_from_locations_of(&again, &out, &runs)?
+            && self.each_comes_after(&again, &out, &runs)?
+            && self.none_comes_after(&first, &[inside.as_slice(), &out].concat(), &runs)?)
     }
 
     /// Checks that each episode in a buffer has one beginning, continues from it in one location,
     /// and is carried out once at its end.
     fn are_episodes(&self, inner: TensorId, outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
-        let keys = self.keys(self.nest.loops_around_room(inner));
+        let keys = self.keys(self.nest.loops_around_allocation(inner));
         let (inside, _) = split(&all, |at| self.members[at].buffer == inner);
         let (out, _) = split(&all, |at| self.members[at].carries_from(inner));
-        let begins = |at: usize| self.members[at].continued.is_none() || self.members[at].carries_from(outer);
+        let begins =
+            |at: usize| self.members[at].continued_from.is_none() || self.members[at].carries_from(outer);
         let (starts, others) = split(&inside, begins);
-        Ok(self.have_one_place(&inside, &keys)?
-            && self.go_on_from_these(&out, &inside, &keys)?
+        Ok(self.have_one_location(&inside, &keys)?
+            && self.continue_from_locations_of(&out, &inside, &keys)?
             && self.are_unique(&starts, &keys)?
             && self.are_unique(&out, &keys)?
-            && self.each_follows(&others, &starts, &keys)?
-            && self.each_follows(&out, &starts, &keys)?
-            && self.none_follows(&inside, &out, &keys)?
-            && self.each_has(&inside, &out, &keys)?)
+            && self.each_comes_after(&others, &starts, &keys)?
+            && self.each_comes_after(&out, &starts, &keys)?
+            && self.none_comes_after(&inside, &out, &keys)?
+            && self.each_has_partner(&inside, &out, &keys)?)
     }
 
     /// The keys that consist of the run and the iteration of the `loops` outermost loops.
@@ -182,13 +189,13 @@ impl Runs<'_, '_> {
 
     fn new_keys(&self, loops: usize) -> Keys {
         let context = &self.nest.context;
-        let key = |own: &Event| {
+        let key = |own: &RunStore| {
             let all = self.nest.sites[own.site].coordinates.len();
-            let turn: Vec<Affine> =
+            let outer: Vec<Affine> =
                 (0..loops.min(all)).map(|at| Affine::variable(context, all, at)).collect();
-            match turn.is_empty() {
+            match outer.is_empty() {
                 true => own.runs.clone(),
-                false => own.runs.beside(&Map::from_functions(context, all, &turn)),
+                false => own.runs.flat_range_product(&Map::from_functions(context, all, &outer)),
             }
         };
         let maps: Vec<Map> = self.members.iter().map(key).collect();
@@ -196,16 +203,16 @@ impl Runs<'_, '_> {
     }
 
     /// The order of two members with the same key, as far as the text decides it.
-    fn in_text(&self, own: usize, other: usize, keys: &Keys) -> InText {
+    fn order_in_text(&self, own: usize, other: usize, keys: &Keys) -> TextOrder {
         let [one, two] = [own, other].map(|at| &self.members[at]);
         let mut both = one.run.iter().zip(two.run);
         if both
             .any(|(one, two)| one.as_constant().zip(two.as_constant()).is_some_and(|(one, two)| one != two))
         {
-            return InText::Never;
+            return TextOrder::Never;
         }
         let [first, second] = [one, two].map(|own| &self.nest.sites[own.site]);
-        in_text(first, second, |at| {
+        order_in_text(first, second, |at| {
             let value = IndexExpr::var(first.loops[at].var);
             at < keys.loops || one.run.iter().zip(two.run).any(|both| both == (&value, &value))
         })
@@ -214,20 +221,22 @@ impl Runs<'_, '_> {
     /// Pairs of iterations of two members with the same key, of which the second runs first.
     fn earlier(&self, own: usize, other: usize, keys: &Keys) -> Map {
         let [first, second] = [own, other].map(|at| &self.nest.sites[self.members[at].site]);
-        let same = keys.maps[own].then(&keys.maps[other].reverse());
+        let same = keys.maps[own].apply_range(&keys.maps[other].reverse());
         same.intersect(&before(self.nest, second, first).reverse())
     }
 
     /// Checks that all stores with one key write one location.
-    fn have_one_place(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
-        let places: Vec<Map> =
-            members.iter().map(|at| keys.maps[*at].reverse().then(&self.members[*at].places)).collect();
+    fn have_one_location(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
+        let places: Vec<Map> = members
+            .iter()
+            .map(|at| keys.maps[*at].reverse().apply_range(&self.members[*at].locations))
+            .collect();
         for (at, own) in places.iter().enumerate() {
             if !own.is_single_valued()? {
                 return Ok(false);
             }
             for (other, others) in places[..at].iter().enumerate() {
-                if self.in_text(members[at], members[other], keys) == InText::Never {
+                if self.order_in_text(members[at], members[other], keys) == TextOrder::Never {
                     continue;
                 }
                 if !own.union(others).is_single_valued()? {
@@ -240,13 +249,14 @@ impl Runs<'_, '_> {
 
     /// Checks that each of `members` continues from a location that `others` with the same key
     /// write.
-    fn go_on_from_these(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
+    fn continue_from_locations_of(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for at in members {
-            let Some((_, continued)) = &self.members[*at].continued else { return Ok(false) };
-            let others = others.iter().filter(|other| self.in_text(*at, **other, keys) != InText::Never);
-            let places = others.map(|at| keys.maps[*at].reverse().then(&self.members[*at].places));
+            let Some((_, continued)) = &self.members[*at].continued_from else { return Ok(false) };
+            let others =
+                others.iter().filter(|other| self.order_in_text(*at, **other, keys) != TextOrder::Never);
+            let places = others.map(|at| keys.maps[*at].reverse().apply_range(&self.members[*at].locations));
             let Some(places) = places.reduce(|all, own| all.union(&own)) else { return Ok(false) };
-            if !self.is_mere_load(*at) || !continued.is_subset(&keys.maps[*at].then(&places))? {
+            if !self.is_plain_copy(*at) || !continued.is_subset(&keys.maps[*at].apply_range(&places))? {
                 return Ok(false);
             }
         }
@@ -254,7 +264,7 @@ impl Runs<'_, '_> {
     }
 
     /// Checks whether a store copies a loaded value and does nothing else.
-    fn is_mere_load(&self, member: usize) -> bool {
+    fn is_plain_copy(&self, member: usize) -> bool {
         let value = &self.nest.sites[self.members[member].site].store.value;
         match &value.kind {
             ExprKind::Load(_) => true,
@@ -270,7 +280,7 @@ impl Runs<'_, '_> {
                 return Ok(false);
             }
             for other in &members[..place] {
-                if self.in_text(*at, *other, keys) != InText::Never
+                if self.order_in_text(*at, *other, keys) != TextOrder::Never
                     && !keys.ranges[*at].intersect(&keys.ranges[*other]).is_empty()?
                 {
                     return Ok(false);
@@ -281,16 +291,18 @@ impl Runs<'_, '_> {
     }
 
     /// Checks that each store of `members` comes after a store of `others` with the same key.
-    fn each_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
+    fn each_comes_after(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
-            let (sure, open) = split(others, |other| self.in_text(*own, other, keys) == InText::After);
+            let (sure, open) =
+                split(others, |other| self.order_in_text(*own, other, keys) == TextOrder::After);
             let rest =
                 sure.iter().fold(keys.ranges[*own].clone(), |rest, at| rest.subtract(&keys.ranges[*at]));
             if rest.is_empty()? {
                 continue;
             }
-            let rest = keys.maps[*own].onto(&rest).domain();
-            let (open, _) = split(&open, |other| self.in_text(*own, other, keys) == InText::Open);
+            let rest = keys.maps[*own].intersect_range(&rest).domain();
+            let (open, _) =
+                split(&open, |other| self.order_in_text(*own, other, keys) == TextOrder::DependsOnLoops);
             let rest =
                 open.iter().fold(rest, |rest, at| rest.subtract(&self.earlier(*own, *at, keys).domain()));
             if !rest.is_empty()? {
@@ -301,9 +313,10 @@ impl Runs<'_, '_> {
     }
 
     /// Checks that each store of `members` has a store of `others` with the same key.
-    fn each_has(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
+    fn each_has_partner(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
-            let others = others.iter().filter(|other| self.in_text(*own, **other, keys) != InText::Never);
+            let others =
+                others.iter().filter(|other| self.order_in_text(*own, **other, keys) != TextOrder::Never);
             let rest = others.fold(keys.ranges[*own].clone(), |rest, at| rest.subtract(&keys.ranges[*at]));
             if !rest.is_empty()? {
                 return Ok(false);
@@ -313,13 +326,13 @@ impl Runs<'_, '_> {
     }
 
     /// Checks that no store of `members` comes after a store of `others` with the same key.
-    fn none_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
+    fn none_comes_after(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
             for other in others {
-                let is_none = match self.in_text(*own, *other, keys) {
-                    InText::Before | InText::Never => true,
-                    InText::After => keys.ranges[*own].intersect(&keys.ranges[*other]).is_empty()?,
-                    InText::Open => self.earlier(*own, *other, keys).is_empty()?,
+                let is_none = match self.order_in_text(*own, *other, keys) {
+                    TextOrder::Before | TextOrder::Never => true,
+                    TextOrder::After => keys.ranges[*own].intersect(&keys.ranges[*other]).is_empty()?,
+                    TextOrder::DependsOnLoops => self.earlier(*own, *other, keys).is_empty()?,
                 };
                 if !is_none {
                     return Ok(false);

@@ -24,20 +24,20 @@ use tilewright_isl::Context;
 use crate::coordinates::Coordinates;
 
 /// The nest, with a loop for each digit of the variables that it decomposes.
-pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest> {
+pub fn split_digit_loops<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest> {
     let mut survey = Survey::default();
     for stmts in [&nest.setup, &nest.body] {
         walk::visit(stmts, &mut |stmt| survey.stmt(stmt));
     }
     let lanes = std::mem::take(&mut survey.lanes);
-    survey.places.retain(|var, _| !lanes.contains(var));
-    if survey.places.is_empty() {
+    survey.place_values.retain(|var, _| !lanes.contains(var));
+    if survey.place_values.is_empty() {
         return nest;
     }
     let mut nest = nest.into_owned();
     let mut rewrite = Rewrite {
         by_digits: survey.runs_by_digits(),
-        places: survey.places,
+        place_values: survey.place_values,
         values: BTreeMap::new(),
         digits: BTreeMap::new(),
         ranges: Coordinates::new(context),
@@ -52,7 +52,7 @@ pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest
 /// The divisors of each loop variable, and the facts that decide how runs are rewritten.
 #[derive(Default)]
 struct Survey {
-    places: BTreeMap<VarId, BTreeSet<i64>>,
+    place_values: BTreeMap<VarId, BTreeSet<i64>>,
     /// The lane variables of combined threads, which are not split.
     lanes: BTreeSet<VarId>,
     /// The trip counts of the loops of each variable; `None` for one that is not constant.
@@ -65,7 +65,7 @@ struct Survey {
 
 impl Survey {
     fn stmt(&mut self, stmt: &Stmt) {
-        stmt.bounds().iter().for_each(|bound| self.index(bound));
+        stmt.control_exprs().iter().for_each(|bound| self.index(bound));
         match stmt {
             Stmt::For(own) => {
                 self.extents.entry(own.var).or_default().insert(own.extent.as_constant());
@@ -83,10 +83,10 @@ impl Survey {
         store.value.visit_indices(&mut |index| self.index(index));
         let claim = store.claim.iter();
         claim
-            .flat_map(|claim| claim.point.iter().flatten().chain(&claim.run))
+            .flat_map(|claim| claim.point.iter().flatten().chain(&claim.repetition))
             .for_each(|own| self.index(own));
         if let Some(claim) = &store.claim {
-            for (at, value) in claim.run.iter().enumerate() {
+            for (at, value) in claim.repetition.iter().enumerate() {
                 self.runs.entry((claim.computation, at)).or_default().insert(value.as_var());
             }
         }
@@ -98,7 +98,7 @@ impl Survey {
         let digits = |var: &Option<VarId>| {
             let extents = &self.extents[&(*var)?];
             let extent = extents.iter().next().copied().flatten().filter(|_| extents.len() == 1)?;
-            Some(places_and_counts(self.places.get(&(*var)?), extent))
+            Some(place_values_and_counts(self.place_values.get(&(*var)?), extent))
         };
         let are_same = |vars: &&BTreeSet<Option<VarId>>| {
             let all: BTreeSet<_> = vars.iter().map(digits).collect();
@@ -108,13 +108,13 @@ impl Survey {
     }
 
     fn index(&mut self, index: &IndexExpr) {
-        index.visit(&mut |atom| {
+        index.visit_atoms(&mut |atom| {
             if let Atom::FloorDiv(pair) | Atom::Mod(pair) = atom
                 && let Some((var, place)) = digit(&pair.0)
                 && let Some(by) = pair.1.as_constant().filter(|by| *by > 1)
                 && let Some(place) = place.checked_mul(by)
             {
-                self.places.entry(var).or_default().insert(place);
+                self.place_values.entry(var).or_default().insert(place);
             }
         });
     }
@@ -122,7 +122,7 @@ impl Survey {
 
 /// The place values of a variable's digits and the number of values of each digit, last digit
 /// first.
-fn places_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec<(i64, i64)> {
+fn place_values_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec<(i64, i64)> {
     let mut places = vec![1];
     for place in divisors.into_iter().flatten() {
         let before = places[places.len() - 1];
@@ -153,7 +153,7 @@ fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
 }
 
 struct Rewrite {
-    places: BTreeMap<VarId, BTreeSet<i64>>,
+    place_values: BTreeMap<VarId, BTreeSet<i64>>,
     /// The positions in runs of computations that are rewritten to digits.
     by_digits: BTreeSet<(usize, usize)>,
     /// The values of the replaced variables, in terms of their digits.
@@ -174,7 +174,7 @@ impl Rewrite {
             Stmt::For(own) => return self.for_loop(own),
             other => other,
         };
-        stmt.bounds_mut().iter_mut().for_each(|bound| *bound = self.index(bound));
+        stmt.control_exprs_mut().iter_mut().for_each(|bound| *bound = self.index(bound));
         if let Some(store) = stmt.store_mut() {
             self.store(store);
         }
@@ -215,7 +215,7 @@ impl Rewrite {
     /// Makes new variables for the digits of a variable, largest first. Returns each digit with its
     /// place value and its number of values.
     fn digits(&mut self, var: VarId, extent: i64) -> Vec<(VarId, i64, i64)> {
-        let digits = places_and_counts(self.places.get(&var), extent);
+        let digits = place_values_and_counts(self.place_values.get(&var), extent);
         let name = self.vars[var.index()].name.clone();
         let digits = digits.into_iter().map(|(place, count)| {
             self.vars.push(LoopVar { name: format!("{name}/{place}") });
@@ -231,7 +231,7 @@ impl Rewrite {
         store.value.map_indices(&mut |index| self.index(index));
         if let Some(claim) = &mut store.claim {
             claim.point.iter_mut().flatten().for_each(|value| *value = self.index(value));
-            claim.run = self.run(claim.computation, &claim.run);
+            claim.repetition = self.run(claim.computation, &claim.repetition);
         }
     }
 

@@ -20,7 +20,7 @@ use tilewright_ir::nest::{For, LoopKind, LoopNest, LoopVar, Scope, Stmt};
 use tilewright_ir::{Atom, IndexExpr, TensorId, VarId, walk};
 
 /// The nest with flat loops, or `None` if no loops can be merged.
-pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
+pub fn merge_loops(nest: &LoopNest) -> Option<LoopNest> {
     let mut nest = nest.clone();
     let mut claims = BTreeMap::new();
     count_claims(&nest.setup, &mut claims);
@@ -50,7 +50,7 @@ struct Merge<'n> {
 impl Merge<'_> {
     fn stmt(&mut self, stmt: Stmt) -> Stmt {
         let flat = match &stmt {
-            Stmt::For(own) => self.flat(own),
+            Stmt::For(own) => self.merge_loop(own),
             _ => None,
         };
         self.found |= flat.is_some();
@@ -58,18 +58,18 @@ impl Merge<'_> {
     }
 
     /// Merges a loop over blocks or threads with the only loop inside it.
-    fn flat(&mut self, outer: &For) -> Option<For> {
+    fn merge_loop(&mut self, outer: &For) -> Option<For> {
         let [Stmt::For(inner)] = outer.body.as_slice() else { return None };
         let counts = outer.extent.as_constant().zip(inner.extent.as_constant());
-        let (outermost, innermost) = counts.filter(|_| outer.is_spread())?;
+        let (outermost, innermost) = counts.filter(|_| outer.is_block_or_thread_loop())?;
         if !self.is_independent(&inner.body) {
             return None;
         }
         let extent = outermost.checked_mul(innermost)?;
         let name = format!("{}.{}", self.nest.var_name(outer.var), self.nest.var_name(inner.var));
         let flat = VarId(self.nest.vars.len() as u32);
-        let computations = self.only_in(&inner.body);
-        let index = |high: VarId, low: VarId, count: i64| Flat {
+        let computations = self.computations_only_in(&inner.body);
+        let index = |high: VarId, low: VarId, count: i64| FlatSubstitution {
             flat,
             high,
             low,
@@ -84,7 +84,7 @@ impl Merge<'_> {
     }
 
     /// The computations all of whose stores are in `stmts`.
-    fn only_in(&self, stmts: &[Stmt]) -> BTreeSet<usize> {
+    fn computations_only_in(&self, stmts: &[Stmt]) -> BTreeSet<usize> {
         let mut here = BTreeMap::new();
         count_claims(stmts, &mut here);
         here.into_iter().filter(|own| self.claims.get(&own.0) == Some(&own.1)).map(|(own, _)| own).collect()
@@ -92,19 +92,19 @@ impl Merge<'_> {
 
     /// Checks whether threads that run `stmts` neither synchronise nor use registers from outside.
     fn is_independent(&self, stmts: &[Stmt]) -> bool {
-        let (mut own, mut meets) = (BTreeSet::new(), false);
+        let (mut own, mut synchronises) = (BTreeSet::new(), false);
         walk::visit(stmts, &mut |stmt| match stmt {
             Stmt::Allocate(room) => _ = own.insert(room.buffer),
-            Stmt::Combine(_) | Stmt::Sync(_) => meets = true,
+            Stmt::Combine(_) | Stmt::Sync(_) => synchronises = true,
             _ => {}
         });
         let in_registers = |buffer: &TensorId| self.nest.buffer(*buffer).scope == Scope::Register;
-        !meets && !walk::buffers(stmts).difference(&own).any(in_registers)
+        !synchronises && !walk::buffers(stmts).difference(&own).any(in_registers)
     }
 }
 
 /// The substitution of a variable `flat` for `count` times `high` plus `low`.
-struct Flat<'a> {
+struct FlatSubstitution<'a> {
     flat: VarId,
     high: VarId,
     low: VarId,
@@ -113,7 +113,7 @@ struct Flat<'a> {
     computations: &'a BTreeSet<usize>,
 }
 
-impl Flat<'_> {
+impl FlatSubstitution<'_> {
     /// The statements in terms of the flat variable, or `None` if one of the two variables occurs
     /// in any other form.
     fn stmts(&self, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
@@ -133,7 +133,7 @@ impl Flat<'_> {
         if let Some(claim) = stmt.store_mut().and_then(|store| store.claim.as_mut())
             && self.computations.contains(&claim.computation)
         {
-            self.tell_apart(&mut claim.run);
+            self.rewrite_run(&mut claim.repetition);
         }
         let mut is_flat = true;
         stmt.map_own_indices(&mut |own| {
@@ -145,7 +145,7 @@ impl Flat<'_> {
     }
 
     /// If both variables distinguish runs, the flat variable replaces them.
-    fn tell_apart(&self, run: &mut [IndexExpr]) {
+    fn rewrite_run(&self, run: &mut [IndexExpr]) {
         let at = |var: VarId| run.iter().position(|own| own.as_var() == Some(var));
         if let Some((high, low)) = at(self.high).zip(at(self.low)) {
             run[high] = IndexExpr::var(self.flat);

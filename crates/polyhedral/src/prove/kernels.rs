@@ -10,20 +10,20 @@ use tilewright_isl::{Affine, Context, Map};
 use super::nest::Site;
 
 /// The position of the kernel's loop among the loops around a store, or `None` on the host.
-pub fn kernel(site: &Site) -> Option<usize> {
-    site.loops.iter().position(|own| own.is_spread())
+pub fn kernel_loop(site: &Site) -> Option<usize> {
+    site.loops.iter().position(|own| own.is_block_or_thread_loop())
 }
 
 /// Checks whether two stores belong to kernels of the same loop.
-pub fn in_one_kernel(first: &Site, second: &Site) -> bool {
-    match (kernel(first), kernel(second)) {
+pub fn are_in_one_kernel(first: &Site, second: &Site) -> bool {
+    match (kernel_loop(first), kernel_loop(second)) {
         (Some(one), Some(other)) => std::ptr::eq(first.loops[one], second.loops[other]),
         _ => false,
     }
 }
 
 /// Checks whether a loop over threads is around a store.
-pub fn in_thread(site: &Site) -> bool {
+pub fn is_in_thread(site: &Site) -> bool {
     site.loops.iter().any(|own| own.thread_axis().is_some())
 }
 
@@ -58,7 +58,7 @@ fn coordinate(context: &Context, site: &Site, all: usize, test: impl Fn(&For) ->
 }
 
 /// Pairs of vectors with `dimensions` coordinates that differ.
-pub fn different(context: &Context, dimensions: usize) -> Map {
-    let earlier = Map::earlier(context, dimensions);
+pub fn different_vectors(context: &Context, dimensions: usize) -> Map {
+    let earlier = Map::lex_less(context, dimensions);
     earlier.union(&earlier.reverse())
 }

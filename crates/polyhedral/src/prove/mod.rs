@@ -30,23 +30,23 @@
 //!
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 
+pub mod accesses;
 pub mod bounds;
 pub mod claims;
 pub mod combine;
+pub mod comparison;
 pub mod contents;
 pub mod continuity;
 pub mod digits;
-pub mod direct;
 pub mod flat;
 pub mod kernels;
 pub mod nest;
 pub mod order;
 pub mod races;
-pub mod reached;
 pub mod reductions;
 pub mod registers;
 pub mod scatters;
-pub mod scene;
+pub mod single_valued;
 pub mod sources;
 pub mod subscripts;
 pub mod threads;
@@ -59,14 +59,14 @@ use tilewright_isl::{Context, GaveUp};
 
 use crate::model::Model;
 use contents::Contents;
-use direct::Direct;
 use nest::Nest;
 use reductions::Runs;
+use single_valued::SingleValuedBuffers;
 use sources::Sources;
 use values::Proof;
 
 /// The limit on isl's operations in one proof. A proof at the limit takes some seconds.
-const MOST_OPERATIONS: u64 = 40_000_000;
+const MAX_OPERATIONS: u64 = 40_000_000;
 
 /// The result of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,24 +91,24 @@ pub enum Stop {
 
 impl From<GaveUp> for Stop {
     fn from(_: GaveUp) -> Stop {
-        Stop::Undecided("a question takes too many operations".to_string())
+        Stop::Undecided("the proof takes too many operations".to_string())
     }
 }
 
 /// The result of a part of a proof.
-pub type Step<T> = Result<T, Stop>;
+pub type ProofResult<T> = Result<T, Stop>;
 
-pub(crate) fn refuted<T>(what: String) -> Step<T> {
+pub(crate) fn refuted<T>(what: String) -> ProofResult<T> {
     Err(Stop::Refuted(what))
 }
 
-pub(crate) fn undecided<T>(why: impl Into<String>) -> Step<T> {
+pub(crate) fn undecided<T>(why: impl Into<String>) -> ProofResult<T> {
     Err(Stop::Undecided(why.into()))
 }
 
 /// Checks whether a loop nest computes what a program says.
 pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
-    prove_within(program, nest, MOST_OPERATIONS)
+    prove_within(program, nest, MAX_OPERATIONS)
 }
 
 /// Checks whether a loop nest computes what a program says. The verdict is undecided if isl needs
@@ -123,24 +123,25 @@ pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verd
     }
 }
 
-fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
+fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> ProofResult<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
-    let begun = combine::begun(nest);
-    let flat = flat::merged(&begun).map(|flat| digits::apart(context, Cow::Owned(flat)));
-    let prepared = digits::apart(context, begun);
-    let spread = Nest::new(context, &prepared)?;
+    let with_neutral = combine::with_neutral_stores(nest);
+    let flat =
+        flat::merge_loops(&with_neutral).map(|flat| digits::split_digit_loops(context, Cow::Owned(flat)));
+    let prepared = digits::split_digit_loops(context, with_neutral);
+    let original = Nest::new(context, &prepared)?;
     let nest = match &flat {
-        None => spread_alone(spread)?,
-        Some(flat) => of_both(spread, Nest::new(context, flat)?)?,
+        None => check_nest(original)?,
+        Some(flat) => check_both_forms(original, Nest::new(context, flat)?)?,
     };
     let claims = claims::claims(&model, &nest)?;
-    let direct = Direct::find(&nest, &claims);
-    let sources = Sources::find(context, &model, &nest, &claims, &direct)?;
+    let single_valued = SingleValuedBuffers::find(&nest, &claims);
+    let sources = Sources::find(context, &model, &nest, &claims, &single_valued)?;
     bounds::check_written(&nest, &sources)?;
-    registers::check(&nest, &sources, &direct)?;
+    registers::check(&nest, &sources, &single_valued)?;
     let runs = Runs::new(&nest, &claims);
-    reductions::check(&model, &nest, &sources, &claims, (&runs, &direct))?;
-    let contents = Contents::new((&model, &nest), (&sources, &direct), &claims, &runs);
+    reductions::check(&model, &nest, &sources, &claims, (&runs, &single_valued))?;
+    let contents = Contents::new((&model, &nest), (&sources, &single_valued), &claims, &runs);
     let proof = Proof {
         model: &model,
         nest: &nest,
@@ -154,7 +155,7 @@ fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
 
 /// Checks that all accesses are inside their buffers and that the nest has no races; returns the
 /// nest.
-fn spread_alone(nest: Nest) -> Step<Nest> {
+fn check_nest(nest: Nest) -> ProofResult<Nest> {
     bounds::check(&nest)?;
     races::check(&nest)?;
     threads::check(&nest)?;
@@ -164,11 +165,11 @@ fn spread_alone(nest: Nest) -> Step<Nest> {
 /// Checks both forms of the nest and returns the one with flat loops. If the flat form may have a
 /// race, the original form is checked instead, because its loops order iterations that are
 /// unordered in the flat form.
-fn of_both<'n>(spread: Nest<'n>, flat: Nest<'n>) -> Step<Nest<'n>> {
+fn check_both_forms<'n>(original: Nest<'n>, flat: Nest<'n>) -> ProofResult<Nest<'n>> {
     bounds::check(&flat)?;
     let is_safe = races::check(&flat).and_then(|()| threads::check(&flat));
     if is_safe.is_err() {
-        spread_alone(spread)?;
+        check_nest(original)?;
     }
     Ok(flat)
 }

@@ -12,8 +12,8 @@ use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
-use super::order::When;
-use super::{Step, undecided};
+use super::order::TimedIterations;
+use super::{ProofResult, undecided};
 use crate::coordinates::Coordinates;
 
 /// A loop nest, with a list of its stores.
@@ -26,7 +26,7 @@ pub struct Nest<'n> {
     pub sites: Vec<Site<'n>>,
     /// All synchronisation points of thread blocks, in the order of the text.
     pub syncs: Vec<SyncSite<'n>>,
-    rooms: HashMap<TensorId, Room>,
+    allocations: HashMap<TensorId, Allocation>,
     /// The number of coordinates of a time.
     pub depth: usize,
 }
@@ -47,9 +47,9 @@ pub struct Site<'n> {
     /// value into the total.
     pub combines: bool,
     /// The time at which the store runs, from the outside in.
-    pub time: Vec<Moment>,
+    pub time: Vec<TimeComponent>,
     /// The memory locations of the loads and of the target, computed on first use.
-    places: Vec<OnceCell<(Map, bool)>>,
+    locations: Vec<OnceCell<(Map, bool)>>,
     /// The times of the store's iterations, computed on first use.
     times: OnceCell<Map>,
 }
@@ -62,22 +62,22 @@ pub struct SyncSite<'n> {
     pub loops: Vec<&'n For>,
     coordinates: Coordinates,
     domain: Set,
-    time: Vec<Moment>,
+    time: Vec<TimeComponent>,
 }
 
 /// The allocation of a buffer.
-struct Room {
+struct Allocation {
     /// The number of loops around the allocation.
     loops: usize,
     /// The time of the allocation.
-    time: Vec<Moment>,
+    time: Vec<TimeComponent>,
 }
 
 /// One component of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum TimeComponent {
     /// The position of a statement among its siblings.
-    Place(usize),
+    Position(usize),
     /// The side of a condition that is taken.
     Side(bool),
     /// The iteration of a loop, as the number of the loop's coordinate.
@@ -86,62 +86,63 @@ pub enum Moment {
 
 impl<'n> Nest<'n> {
     /// Collects the stores of a nest.
-    pub fn new(context: &Context, nest: &'n LoopNest) -> Step<Nest<'n>> {
+    pub fn new(context: &Context, nest: &'n LoopNest) -> ProofResult<Nest<'n>> {
         let mut walk = Walk { context, nest, ..Walk::new(context, nest) };
         for (phase, stmts) in [&nest.setup, &nest.body].into_iter().enumerate() {
-            walk.time.push(Moment::Place(phase));
+            walk.time.push(TimeComponent::Position(phase));
             walk.stmts(stmts)?;
             walk.time.pop();
         }
         let times = walk.sites.iter().map(|site| &site.time).chain(walk.syncs.iter().map(|sync| &sync.time));
         let depth = times.map(Vec::len).max().unwrap_or(1);
-        let Walk { sites, syncs, rooms, .. } = walk;
-        Ok(Nest { nest, context: context.clone(), sites, syncs, rooms, depth })
+        let Walk { sites, syncs, allocations, .. } = walk;
+        Ok(Nest { nest, context: context.clone(), sites, syncs, allocations, depth })
     }
 
     /// Maps iterations of a store to the memory location of an accessed element: the loops around
     /// the buffer's allocation, then the subscripts. Subscripts that depend on data may have any
     /// value. Also returns whether no subscript depends on data.
-    pub fn places(&self, site: &Site, access: &Access) -> (Map, bool) {
+    pub fn locations(&self, site: &Site, access: &Access) -> (Map, bool) {
         let known = match site.loads.iter().position(|own| std::ptr::eq(*own, access)) {
-            Some(load) => &site.places[load],
-            None if std::ptr::eq(access, &site.store.target) => &site.places[site.loads.len()],
-            None => return self.places_of(site, access),
+            Some(load) => &site.locations[load],
+            None if std::ptr::eq(access, &site.store.target) => &site.locations[site.loads.len()],
+            None => return self.compute_locations(site, access),
         };
-        known.get_or_init(|| self.places_of(site, access)).clone()
+        known.get_or_init(|| self.compute_locations(site, access)).clone()
     }
 
-    fn places_of(&self, site: &Site, access: &Access) -> (Map, bool) {
-        let (all, loops) = (site.coordinates.len(), self.loops_around_room(access.tensor));
-        let room = self.turn(all, loops);
+    fn compute_locations(&self, site: &Site, access: &Access) -> (Map, bool) {
+        let (all, loops) = (site.coordinates.len(), self.loops_around_allocation(access.tensor));
+        let outer = self.outer_iteration(all, loops);
         let shape = &self.nest.buffer(access.tensor).shape;
-        let (places, exact) = site.coordinates.elements_after(&room, &access.indices, shape);
-        (places.of(&site.domain), exact)
+        let (places, exact) = site.coordinates.elements_after(&outer, &access.indices, shape);
+        (places.intersect_domain(&site.domain), exact)
     }
 
     /// Maps iterations of a store to the allocation of a buffer: the iteration of the loops around
     /// the allocation.
-    pub fn room(&self, site: &Site, buffer: TensorId) -> Map {
-        let (all, loops) = (site.coordinates.len(), self.loops_around_room(buffer));
-        Map::from_functions(&self.context, all, &self.turn(all, loops)).of(&site.domain)
+    pub fn allocation_of(&self, site: &Site, buffer: TensorId) -> Map {
+        let (all, loops) = (site.coordinates.len(), self.loops_around_allocation(buffer));
+        Map::from_functions(&self.context, all, &self.outer_iteration(all, loops))
+            .intersect_domain(&site.domain)
     }
 
     /// The first `loops` coordinates of vectors with `all` coordinates: the iteration of the
     /// outermost loops.
-    pub fn turn(&self, all: usize, loops: usize) -> Vec<Affine> {
+    pub fn outer_iteration(&self, all: usize, loops: usize) -> Vec<Affine> {
         (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect()
     }
 
     /// The number of loops around a buffer's allocation. All of these loops are around every store
     /// to the buffer, too.
-    pub fn loops_around_room(&self, buffer: TensorId) -> usize {
-        self.rooms.get(&buffer).map_or(0, |room| room.loops)
+    pub fn loops_around_allocation(&self, buffer: TensorId) -> usize {
+        self.allocations.get(&buffer).map_or(0, |room| room.loops)
     }
 
     /// Checks whether the allocation of one buffer is inside that of the other.
-    pub fn have_nested_rooms(&self, one: TensorId, other: TensorId) -> bool {
+    pub fn have_nested_allocations(&self, one: TensorId, other: TensorId) -> bool {
         let [one, other] =
-            [one, other].map(|buffer| self.rooms.get(&buffer).map_or(&[][..], |room| &room.time));
+            [one, other].map(|buffer| self.allocations.get(&buffer).map_or(&[][..], |room| &room.time));
         one.starts_with(other) || other.starts_with(one)
     }
 
@@ -156,18 +157,18 @@ impl<'n> Nest<'n> {
         self.times_in(&sync.domain, sync.coordinates.len(), &sync.time)
     }
 
-    fn times_in(&self, domain: &Set, all: usize, time: &[Moment]) -> Map {
+    fn times_in(&self, domain: &Set, all: usize, time: &[TimeComponent]) -> Map {
         let number = |value: usize| Affine::constant(&self.context, all, value as i64);
         let part = |at: usize| match time.get(at) {
-            Some(Moment::Place(place)) => number(*place),
+            Some(TimeComponent::Position(place)) => number(*place),
             // No iteration takes both sides of a condition, so the order of the two sides does not
             // matter.
-            Some(Moment::Side(holds)) => number(usize::from(!holds)),
-            Some(Moment::Loop(at)) => Affine::variable(&self.context, all, *at),
+            Some(TimeComponent::Side(holds)) => number(usize::from(!holds)),
+            Some(TimeComponent::Loop(at)) => Affine::variable(&self.context, all, *at),
             None => number(0),
         };
         let parts: Vec<Affine> = (0..self.depth).map(part).collect();
-        Map::from_functions(&self.context, all, &parts).of(domain)
+        Map::from_functions(&self.context, all, &parts).intersect_domain(domain)
     }
 
     /// Describes a store in text, with the values of its loops.
@@ -190,15 +191,15 @@ impl<'n> Nest<'n> {
 
 impl SyncSite<'_> {
     /// The times at which threads reach the point.
-    pub fn when(&self) -> When<'_> {
-        When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
+    pub fn timed_iterations(&self) -> TimedIterations<'_> {
+        TimedIterations { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
     }
 }
 
 impl Site<'_> {
     /// The times at which the store's iterations run.
-    pub fn when(&self) -> When<'_> {
-        When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
+    pub fn timed_iterations(&self) -> TimedIterations<'_> {
+        TimedIterations { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
     }
 
     /// The number of outermost loops that both stores have in common.
@@ -213,10 +214,10 @@ struct Walk<'a, 'n> {
     nest: &'n LoopNest,
     loops: Vec<&'n For>,
     conditions: Vec<(&'n If, bool)>,
-    time: Vec<Moment>,
+    time: Vec<TimeComponent>,
     sites: Vec<Site<'n>>,
     syncs: Vec<SyncSite<'n>>,
-    rooms: HashMap<TensorId, Room>,
+    allocations: HashMap<TensorId, Allocation>,
 }
 
 impl<'a, 'n> Walk<'a, 'n> {
@@ -229,23 +230,23 @@ impl<'a, 'n> Walk<'a, 'n> {
             time: Vec::new(),
             sites: Vec::new(),
             syncs: Vec::new(),
-            rooms: HashMap::new(),
+            allocations: HashMap::new(),
         }
     }
 
-    fn stmts(&mut self, stmts: &'n [Stmt]) -> Step<()> {
+    fn stmts(&mut self, stmts: &'n [Stmt]) -> ProofResult<()> {
         for (place, stmt) in stmts.iter().enumerate() {
-            self.time.push(Moment::Place(place));
+            self.time.push(TimeComponent::Position(place));
             self.stmt(stmt)?;
             self.time.pop();
         }
         Ok(())
     }
 
-    fn stmt(&mut self, stmt: &'n Stmt) -> Step<()> {
+    fn stmt(&mut self, stmt: &'n Stmt) -> ProofResult<()> {
         match stmt {
             Stmt::For(own) => {
-                self.time.push(Moment::Loop(self.loops.len()));
+                self.time.push(TimeComponent::Loop(self.loops.len()));
                 self.loops.push(own);
                 self.stmts(&own.body)?;
                 self.loops.pop();
@@ -253,7 +254,7 @@ impl<'a, 'n> Walk<'a, 'n> {
             }
             Stmt::If(own) => {
                 for (holds, side) in [(true, &own.then), (false, &own.otherwise)] {
-                    self.time.push(Moment::Side(holds));
+                    self.time.push(TimeComponent::Side(holds));
                     self.conditions.push((own, holds));
                     self.stmts(side)?;
                     self.conditions.pop();
@@ -261,8 +262,8 @@ impl<'a, 'n> Walk<'a, 'n> {
                 }
             }
             Stmt::Allocate(own) => {
-                let room = Room { loops: self.loops.len(), time: self.time.clone() };
-                self.rooms.insert(own.buffer, room);
+                let allocation = Allocation { loops: self.loops.len(), time: self.time.clone() };
+                self.allocations.insert(own.buffer, allocation);
                 self.stmts(&own.body)?;
             }
             Stmt::Store(store) => {
@@ -271,7 +272,7 @@ impl<'a, 'n> Walk<'a, 'n> {
             }
             Stmt::Prefetch(_) => {}
             Stmt::Sync(sync) => {
-                let (coordinates, domain) = self.iterations("whether threads wait for each other")?;
+                let (coordinates, domain) = self.iterations("whether a synchronisation is executed")?;
                 let (loops, time) = (self.loops.clone(), self.time.clone());
                 self.syncs.push(SyncSite { sync: *sync, loops, coordinates, domain, time });
             }
@@ -285,20 +286,22 @@ impl<'a, 'n> Walk<'a, 'n> {
 
     /// The site of a combination of threads: each lane reduces its value into the total, which
     /// starts from the target's previous value.
-    fn combination(&self, own: &'n Combine) -> Step<Site<'n>> {
+    fn combination(&self, own: &'n Combine) -> ProofResult<Site<'n>> {
         let site = self.site(&own.store)?;
         let name = &self.nest.buffer(own.store.target.tensor).name;
         if own.store.reduce != Some(own.op) {
-            return undecided(format!("a total is reduced into `{name}` by another operator"));
+            return undecided(format!(
+                "threads are combined into `{name}` by another operator than that of its store"
+            ));
         }
         if site.loads.iter().any(|access| access.tensor == own.store.target.tensor) {
-            return undecided(format!("threads are combined from elements of `{name}` to others"));
+            return undecided(format!("threads are combined from and into elements of one buffer, `{name}`"));
         }
         Ok(Site { combines: true, ..site })
     }
 
     /// The iterations of the enclosing loops that reach a statement.
-    fn iterations(&self, what: &str) -> Step<(Coordinates, Set)> {
+    fn iterations(&self, what: &str) -> ProofResult<(Coordinates, Set)> {
         let mut coordinates = Coordinates::new(self.context);
         let mut bounds = Vec::new();
         for own in &self.loops {
@@ -325,16 +328,16 @@ impl<'a, 'n> Walk<'a, 'n> {
         Ok((coordinates, domain))
     }
 
-    fn site(&self, store: &'n Store) -> Step<Site<'n>> {
+    fn site(&self, store: &'n Store) -> ProofResult<Site<'n>> {
         let name = &self.nest.buffer(store.target.tensor).name;
-        let (coordinates, domain) = self.iterations(&format!("whether `{name}` is stored"))?;
+        let (coordinates, domain) = self.iterations(&format!("whether a store to `{name}` is executed"))?;
         let mut loads = Vec::new();
         loads_in(&store.value, &mut loads);
         store.target.indices.iter().for_each(|index| loads_in_index(index, &mut loads));
         let (loops, time) = (self.loops.clone(), self.time.clone());
         let places = vec![OnceCell::new(); loads.len() + 1];
         let times = OnceCell::new();
-        Ok(Site { store, loops, coordinates, domain, loads, combines: false, time, places, times })
+        Ok(Site { store, loops, coordinates, domain, loads, combines: false, time, locations: places, times })
     }
 }
 

@@ -2,47 +2,47 @@
 
 use tilewright_isl::{Map, Set};
 
-use super::nest::{Moment, Nest, Site};
+use super::nest::{Nest, Site, TimeComponent};
 
 /// The iterations of a store or a synchronisation point, and the times at which they run.
 #[derive(Clone, Copy)]
-pub struct When<'a> {
+pub struct TimedIterations<'a> {
     /// The iterations that run.
     pub domain: &'a Set,
     /// The time of an iteration, from the outside in.
-    pub time: &'a [Moment],
+    pub time: &'a [TimeComponent],
     /// The number of coordinates of each iteration.
     pub coordinates: usize,
 }
 
 /// Pairs of iterations of which the first comes before the second. The iterations need not run.
 pub fn before(nest: &Nest, first: &Site, second: &Site) -> Map {
-    before_if_run(nest, first.when(), second.when())
+    before_if_run(nest, first.timed_iterations(), second.timed_iterations())
 }
 
 /// Pairs of iterations that both run, of which the first runs before the second.
-pub fn running_before(nest: &Nest, first: When, second: When) -> Map {
-    before_if_run(nest, first, second).of(first.domain).onto(second.domain)
+pub fn running_before(nest: &Nest, first: TimedIterations, second: TimedIterations) -> Map {
+    before_if_run(nest, first, second).intersect_domain(first.domain).intersect_range(second.domain)
 }
 
-fn before_if_run(nest: &Nest, first: When, second: When) -> Map {
+fn before_if_run(nest: &Nest, first: TimedIterations, second: TimedIterations) -> Map {
     let sizes = (first.coordinates, second.coordinates);
     let mut equal = Map::universe(&nest.context, sizes.0, sizes.1);
     let mut found = Map::empty(&nest.context, sizes.0, sizes.1);
     for moments in first.time.iter().zip(second.time) {
         match moments {
-            (Moment::Place(own), Moment::Place(other)) if own == other => {}
-            (Moment::Place(own), Moment::Place(other)) => {
+            (TimeComponent::Position(own), TimeComponent::Position(other)) if own == other => {}
+            (TimeComponent::Position(own), TimeComponent::Position(other)) => {
                 return if own < other { found.union(&equal) } else { found };
             }
-            (Moment::Loop(at), Moment::Loop(other)) => {
+            (TimeComponent::Loop(at), TimeComponent::Loop(other)) => {
                 found = found.union(&equal.where_less(*at, *other));
                 equal = equal.where_equal(*at, *other);
             }
-            (Moment::Side(own), Moment::Side(other)) if own == other => {}
+            (TimeComponent::Side(own), TimeComponent::Side(other)) if own == other => {}
             // Iterations with equal loop values take the same side, so no such pair runs.
-            (Moment::Side(_), Moment::Side(_)) => return found,
-            _ => unreachable!("what comes after the same place is the same"),
+            (TimeComponent::Side(_), TimeComponent::Side(_)) => return found,
+            _ => unreachable!("times with equal positions have the same kind of component next"),
         }
     }
     found
@@ -50,7 +50,7 @@ fn before_if_run(nest: &Nest, first: When, second: When) -> Map {
 
 /// The order of two stores, as far as their positions in the text decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InText {
+pub enum TextOrder {
     /// The first store runs before the second.
     Before,
     /// The first store runs after the second.
@@ -58,22 +58,28 @@ pub enum InText {
     /// No such pair of iterations exists, because the two would take both sides of a condition.
     Never,
     /// The values of the loops decide.
-    Open,
+    DependsOnLoops,
 }
 
 /// The order of those iterations of two stores that agree in some loops. `is_same` receives the
 /// number of a loop and returns whether both iterations have the same value of it.
-pub fn in_text(first: &Site, second: &Site, is_same: impl Fn(usize) -> bool) -> InText {
+pub fn order_in_text(first: &Site, second: &Site, is_same: impl Fn(usize) -> bool) -> TextOrder {
     for moments in first.time.iter().zip(&second.time) {
         match moments {
-            (Moment::Place(own), Moment::Place(other)) if own < other => return InText::Before,
-            (Moment::Place(own), Moment::Place(other)) if own > other => return InText::After,
-            (Moment::Side(own), Moment::Side(other)) if own != other => return InText::Never,
-            (Moment::Loop(at), _) if !is_same(*at) => return InText::Open,
+            (TimeComponent::Position(own), TimeComponent::Position(other)) if own < other => {
+                return TextOrder::Before;
+            }
+            (TimeComponent::Position(own), TimeComponent::Position(other)) if own > other => {
+                return TextOrder::After;
+            }
+            (TimeComponent::Side(own), TimeComponent::Side(other)) if own != other => {
+                return TextOrder::Never;
+            }
+            (TimeComponent::Loop(at), _) if !is_same(*at) => return TextOrder::DependsOnLoops,
             _ => {}
         }
     }
-    InText::Open
+    TextOrder::DependsOnLoops
 }
 
 /// Pairs of iterations of which the first runs after the second or is the same iteration.

@@ -9,30 +9,30 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_isl::Map;
 
 use super::nest::{Nest, Site};
-use super::{Step, refuted, undecided};
+use super::{ProofResult, refuted, undecided};
 
 /// An access of a site.
 #[derive(Clone, Copy)]
-struct Touch<'a, 'n> {
+struct SiteAccess<'a, 'n> {
     site: &'a Site<'n>,
     access: &'a Access,
     writes: bool,
 }
 
 /// Refutes nests in which parallel iterations or vector lanes conflict.
-pub fn check(nest: &Nest) -> Step<()> {
-    let mut touches: Vec<Touch> = Vec::new();
+pub fn check(nest: &Nest) -> ProofResult<()> {
+    let mut accesses: Vec<SiteAccess> = Vec::new();
     for site in &nest.sites {
-        if !site.loops.iter().any(|own| at_once(own.kind)) {
+        if !site.loops.iter().any(|own| is_concurrent(own.kind)) {
             continue;
         }
-        touches.extend(site.loads.iter().map(|access| Touch { site, access, writes: false }));
-        touches.push(Touch { site, access: &site.store.target, writes: true });
+        accesses.extend(site.loads.iter().map(|access| SiteAccess { site, access, writes: false }));
+        accesses.push(SiteAccess { site, access: &site.store.target, writes: true });
     }
-    for first in touches.iter().filter(|touch| touch.writes) {
-        for second in &touches {
+    for first in accesses.iter().filter(|touch| touch.writes) {
+        for second in &accesses {
             if first.access.tensor == second.access.tensor {
-                pair(nest, *first, *second)?;
+                check_pair(nest, *first, *second)?;
             }
         }
     }
@@ -41,25 +41,25 @@ pub fn check(nest: &Nest) -> Step<()> {
 
 /// Checks whether iterations of a loop run at the same time without synchronisation. Loops over
 /// blocks and threads of a GPU do not count here, because barriers order them.
-fn at_once(kind: LoopKind) -> bool {
+fn is_concurrent(kind: LoopKind) -> bool {
     matches!(kind, LoopKind::Parallel | LoopKind::Vector)
 }
 
-fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
+fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult<()> {
     let common = first.site.common_loops(second.site);
-    let room = nest.loops_around_room(first.access.tensor);
-    let concerned = |at: &usize| at_once(first.site.loops[*at].kind);
-    let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
+    let first_inner = nest.loops_around_allocation(first.access.tensor);
+    let concerned = |at: &usize| is_concurrent(first.site.loops[*at].kind);
+    let Some(outermost) = (first_inner..common).find(concerned) else { return Ok(()) };
     let [(places, known), (others, other_known)] =
-        [first, second].map(|touch| nest.places(touch.site, touch.access));
+        [first, second].map(|touch| nest.locations(touch.site, touch.access));
     let known = known && other_known;
-    let mut same = places.then(&others.reverse());
+    let mut same = places.apply_range(&others.reverse());
     same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
     for at in outermost..common {
-        if concerned(&at) && !combined(first, second, first.site.loops[at].kind) {
+        if concerned(&at) && !is_one_lane_reduction(first, second, first.site.loops[at].kind) {
             let before = same.where_less(at, at);
             let after = same.reverse().where_less(at, at).reverse();
-            meets(nest, (first, second), &before.union(&after), known)?;
+            refute_conflict(nest, (first, second), &before.union(&after), known)?;
         }
         same = same.where_equal(at, at);
     }
@@ -67,21 +67,26 @@ fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
 }
 
 /// Checks whether both accesses belong to one reduction of the lanes of a vector.
-fn combined(first: Touch, second: Touch, kind: LoopKind) -> bool {
+fn is_one_lane_reduction(first: SiteAccess, second: SiteAccess, kind: LoopKind) -> bool {
     let same = std::ptr::eq(first.site, second.site) && first.access == second.access;
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
 }
 
 /// Fails if there is a conflicting pair. `known`: the elements do not depend on data.
-fn meets(nest: &Nest, (first, second): (Touch, Touch), pairs: &Map, known: bool) -> Step<()> {
+fn refute_conflict(
+    nest: &Nest,
+    (first, second): (SiteAccess, SiteAccess),
+    pairs: &Map,
+    known: bool,
+) -> ProofResult<()> {
     let Some((one, other)) = pairs.sample()? else { return Ok(()) };
     let name = &nest.nest.buffer(first.access.tensor).name;
     if !known {
-        return undecided(format!("data decides whether iterations meet in `{name}`"));
+        return undecided(format!("data decides whether two iterations access one element of `{name}`"));
     }
     let what = if second.writes { "write" } else { "read" };
     refuted(format!(
-        "{} and a {what} by {} touch one element of `{name}`, and nothing orders them",
+        "{} and a {what} by {} access one element of `{name}` in parallel iterations without an order",
         nest.describe(first.site, &one),
         nest.describe(second.site, &other)
     ))

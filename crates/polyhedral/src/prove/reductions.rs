@@ -18,14 +18,14 @@ use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, Expr, ExprKind, Update, arithmetic};
 use tilewright_isl::{Accesses, Answer, Map, Set};
 
-use super::claims::Claimed;
+use super::claims::ClaimedStore;
 use super::continuity;
-use super::direct::Direct;
 use super::nest::Nest;
 use super::order::before;
-use super::scatters::{is_scatter, turns};
+use super::scatters::{is_scatter, outer_iterations};
+use super::single_valued::SingleValuedBuffers;
 use super::sources::{Source, Sources, last_writes};
-use super::{Step, refuted, undecided};
+use super::{ProofResult, refuted, undecided};
 use crate::dependence::{Reader, version_of};
 use crate::model::{Instances, Model};
 use crate::text;
@@ -38,7 +38,7 @@ pub struct Runs<'a, 'n> {
     computations: Vec<Option<usize>>,
     unfinished: RefCell<BTreeMap<usize, Set>>,
     /// The computations of partial results, which another computation adds up.
-    parts: RefCell<BTreeSet<usize>>,
+    partial_computations: RefCell<BTreeSet<usize>>,
 }
 
 #[derive(Clone)]
@@ -49,21 +49,27 @@ struct Member {
 
 impl<'a, 'n> Runs<'a, 'n> {
     /// Records which stores make which results.
-    pub fn new(nest: &'a Nest<'n>, claims: &[Option<Claimed>]) -> Runs<'a, 'n> {
+    pub fn new(nest: &'a Nest<'n>, claims: &[Option<ClaimedStore>]) -> Runs<'a, 'n> {
         let mut members: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
         for claimed in claims.iter().flatten() {
             let member = Member { site: claimed.site, runs: claimed.runs.clone() };
             members.entry(claimed.claim.computation).or_default().push(member);
         }
-        let computation = |claimed: &Option<Claimed>| claimed.as_ref().map(|own| own.claim.computation);
+        let computation = |claimed: &Option<ClaimedStore>| claimed.as_ref().map(|own| own.claim.computation);
         let computations = claims.iter().map(computation).collect();
-        Runs { nest, members, computations, unfinished: RefCell::default(), parts: RefCell::default() }
+        Runs {
+            nest,
+            members,
+            computations,
+            unfinished: RefCell::default(),
+            partial_computations: RefCell::default(),
+        }
     }
 
     /// Checks whether a store makes a partial result, which another computation adds up. A partial
     /// result is no version of its element.
-    pub fn is_part(&self, site: usize) -> bool {
-        self.computations[site].is_some_and(|own| self.parts.borrow().contains(&own))
+    pub fn is_partial_result(&self, site: usize) -> bool {
+        self.computations[site].is_some_and(|own| self.partial_computations.borrow().contains(&own))
     }
 
     /// The iterations of a store after which another store of the same run follows.
@@ -73,13 +79,13 @@ impl<'a, 'n> Runs<'a, 'n> {
         }
         let all = self.computations[site].map(|own| self.members[&own].as_slice()).unwrap_or_default();
         let Some(own) = all.iter().find(|member| member.site == site) else {
-            unreachable!("only stores with claims are asked for")
+            unreachable!("the store has a claim")
         };
         let here = &self.nest.sites[site];
         let mut found = Set::empty(&self.nest.context, here.coordinates.len());
         for other in all {
             let later = before(self.nest, here, &self.nest.sites[other.site]);
-            let same = own.runs.then(&other.runs.reverse());
+            let same = own.runs.apply_range(&other.runs.reverse());
             found = found.union(&later.intersect(&same).domain());
         }
         let found = found.coalesce();
@@ -93,9 +99,9 @@ pub fn check(
     model: &Model,
     nest: &Nest,
     sources: &Sources,
-    claims: &[Option<Claimed>],
-    (runs, direct): (&Runs<'_, '_>, &Direct),
-) -> Step<()> {
+    claims: &[Option<ClaimedStore>],
+    (runs, single_valued): (&Runs<'_, '_>, &SingleValuedBuffers),
+) -> ProofResult<()> {
     let check = Check { model, nest, sources, claims, runs };
     let mut contributions = BTreeMap::new();
     for computation in runs.members.keys() {
@@ -105,12 +111,12 @@ pub fn check(
         let own = check.members(*computation);
         let Some(first) = own.first() else { continue };
         if !is_scatter(first.statement) && own.iter().any(|claimed| claimed.is_partial()) {
-            let again = check.begins_again(&own, first.statement)?;
-            if !continuity::holds(nest, direct, &own, again.is_none())? {
+            let again = check.check_beginnings(&own, first.statement)?;
+            if !continuity::runs_are_continuous(nest, single_valued, &own, again.is_none())? {
                 if let Some(store) = again {
-                    return undecided(format!("{store} may begin a result again"));
+                    return undecided(format!("{store} may restart a reduction that has begun"));
                 }
-                check.is_continued(*computation)?;
+                check.check_continuation(*computation)?;
             }
         }
     }
@@ -121,19 +127,19 @@ struct Check<'a, 'p, 'n> {
     model: &'a Model<'p>,
     nest: &'a Nest<'n>,
     sources: &'a Sources,
-    claims: &'a [Option<Claimed<'a, 'p>>],
+    claims: &'a [Option<ClaimedStore<'a, 'p>>],
     runs: &'a Runs<'a, 'n>,
 }
 
 impl<'a, 'p> Check<'a, 'p, '_> {
-    fn members(&self, computation: usize) -> Vec<&Claimed<'a, 'p>> {
+    fn members(&self, computation: usize) -> Vec<&ClaimedStore<'a, 'p>> {
         let members = &self.runs.members[&computation];
         members.iter().filter_map(|member| self.claims[member.site].as_ref()).collect()
     }
 
     /// Maps runs to the instances that are reduced into each run, and checks that these are the
     /// right ones.
-    fn contributions(&self, computation: usize, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
+    fn contributions(&self, computation: usize, known: &mut BTreeMap<usize, Map>) -> ProofResult<Map> {
         if let Some(found) = known.get(&computation) {
             return Ok(found.clone());
         }
@@ -141,19 +147,19 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         for claimed in self.members(computation) {
             let (runs, instances) = match claimed.claim.role {
                 ClaimRole::Value => (claimed.runs.clone(), claimed.instances.clone()),
-                ClaimRole::Total => (claimed.runs.clone(), self.added_up(claimed, known)?),
+                ClaimRole::Total => (claimed.runs.clone(), self.instances_of_total(claimed, known)?),
                 ClaimRole::Neutral | ClaimRole::Carry => continue,
             };
-            self.is_nothing_else(claimed)?;
-            let once = runs.beside(&instances);
+            self.check_scatter_instances(claimed)?;
+            let once = runs.flat_range_product(&instances);
             if !once.is_injective()? {
-                return self.twice(claimed, &once);
+                return self.refute_duplicate(claimed, &once);
             }
-            let own = runs.reverse().then(&instances);
+            let own = runs.reverse().apply_range(&instances);
             if let Some(all) = &all
                 && let Some((_, instance)) = all.intersect(&own).sample()?
             {
-                let text = text::instance(self.model, claimed.statement, &instance);
+                let text = text::describe_instance(self.model, claimed.statement, &instance);
                 return refuted(format!("two stores reduce the instance {text} into one result"));
             }
             all = Some(all.map_or_else(|| own.clone(), |all| all.union(&own)));
@@ -161,16 +167,16 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         let first = self.members(computation)[0];
         let statement = first.statement;
         let none = || {
-            let runs = first.claim.run.len();
+            let runs = first.claim.repetition.len();
             Map::empty(&self.nest.context, runs, statement.coordinates.len())
         };
         let all = all.unwrap_or_else(none).coalesce();
-        let is_part = self.members(computation).iter().any(|own| self.is_part(own));
+        let is_part = self.members(computation).iter().any(|own| self.is_partial_result(own));
         if is_part {
-            self.runs.parts.borrow_mut().insert(computation);
+            self.runs.partial_computations.borrow_mut().insert(computation);
         } else {
-            self.is_complete(statement, &all)?;
-            self.nothing_is_empty(computation, &all)?;
+            self.check_complete(statement, &all)?;
+            self.check_no_empty_run(computation, &all)?;
         }
         known.insert(computation, all.clone());
         Ok(all)
@@ -178,7 +184,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Checks that every value which is reduced into an element that data chooses is an instance of
     /// the program. Any other value could go into any element.
-    fn is_nothing_else(&self, claimed: &Claimed) -> Step<()> {
+    fn check_scatter_instances(&self, claimed: &ClaimedStore) -> ProofResult<()> {
         if !is_scatter(claimed.statement) {
             return Ok(());
         }
@@ -186,14 +192,14 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         match site.domain.subtract(&claimed.domain).sample()? {
             None => Ok(()),
             Some(found) => refuted(format!(
-                "{} reduces what is no instance of the program",
+                "{} reduces a value that is no instance of the program",
                 self.nest.describe(site, &found)
             )),
         }
     }
 
     /// Checks whether another computation of the same statement adds up the results of this one.
-    fn is_part(&self, own: &Claimed) -> bool {
+    fn is_partial_result(&self, own: &ClaimedStore) -> bool {
         let others = self.claims.iter().flatten();
         let mut totals = others.filter(|other| other.claim.role == ClaimRole::Total);
         totals.any(|other| {
@@ -209,9 +215,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         })
     }
 
-    fn twice<T>(&self, claimed: &Claimed, once: &Map) -> Step<T> {
+    fn refute_duplicate<T>(&self, claimed: &ClaimedStore, once: &Map) -> ProofResult<T> {
         let (iterations, _) = once.dimensions()?;
-        let same = once.then(&once.reverse()).intersect(&Map::earlier(once.context(), iterations));
+        let same = once.apply_range(&once.reverse()).intersect(&Map::lex_less(once.context(), iterations));
         let at = same.sample()?.map(|(first, _)| first).unwrap_or_default();
         let store = self.nest.describe(&self.nest.sites[claimed.site], &at);
         refuted(format!("{store} reduces an instance that another iteration reduces too"))
@@ -219,63 +225,72 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Maps iterations of a store that adds up partial results to the instances in the loaded
     /// partial result.
-    fn added_up(&self, claimed: &Claimed, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
+    fn instances_of_total(
+        &self,
+        claimed: &ClaimedStore,
+        known: &mut BTreeMap<usize, Map>,
+    ) -> ProofResult<Map> {
         let site = &self.nest.sites[claimed.site];
         let Update::Reduce { op, .. } = claimed.statement.statement.update else {
-            return undecided("a total of what is not reduced");
+            return undecided("a store adds up partial results of a statement that is no reduction");
         };
         if site.store.reduce != Some(op) {
-            return refuted(format!("{} has another operator", self.nest.describe(site, &[])));
+            return refuted(format!(
+                "{} has another reduction operator than the statement",
+                self.nest.describe(site, &[])
+            ));
         }
-        let value = stripped(&site.store.value);
+        let value = without_casts(&site.store.value);
         let (ExprKind::Load(_), [source]) = (&value.kind, self.sources.loads[claimed.site].as_slice()) else {
-            return undecided("a total is more than what was added up");
+            return undecided("a store of a total computes more than the sum of partial results");
         };
         let mut found: Option<Map> = None;
         for (writer, pairs) in &source.writers {
-            let pairs = pairs.reverse().of(&claimed.domain);
+            let pairs = pairs.reverse().intersect_domain(&claimed.domain);
             if pairs.is_empty()? {
                 continue;
             }
             let Some(part) = &self.claims[*writer] else {
-                return undecided("totals go through a copy before they are added up");
+                return undecided("partial results are copied before they are added up");
             };
-            if !source.direct && !pairs.onto(&self.runs.unfinished(*writer)?).is_empty()? {
-                return refuted("a total is added up before it is complete".to_string());
+            if !source.is_single_valued
+                && !pairs.intersect_range(&self.runs.unfinished(*writer)?).is_empty()?
+            {
+                return refuted("a partial result is added up before it is complete".to_string());
             }
             let instances = self.contributions(part.claim.computation, known)?;
-            let own = pairs.then(&part.runs).then(&instances);
+            let own = pairs.apply_range(&part.runs).apply_range(&instances);
             found = Some(found.map_or_else(|| own.clone(), |found| found.union(&own)));
         }
         if let Some(unwritten) = &source.unwritten
-            && !unwritten.of(&claimed.domain).is_empty()?
+            && !unwritten.intersect_domain(&claimed.domain).is_empty()?
         {
-            return refuted("a total is added up that nothing has written".to_string());
+            return refuted("a partial result is added up that no store has written".to_string());
         }
-        found.map_or_else(|| undecided("a total has no parts"), Ok)
+        found.map_or_else(|| undecided("a total adds up no partial results"), Ok)
     }
 
     /// Checks that every run has all instances of one version, except those whose value is the
     /// neutral element.
-    fn is_complete(&self, statement: &Instances, contributions: &Map) -> Step<()> {
-        let version = if is_scatter(statement) { turns(statement) } else { version_of(statement) };
-        let versions = contributions.then(&version);
+    fn check_complete(&self, statement: &Instances, contributions: &Map) -> ProofResult<()> {
+        let version = if is_scatter(statement) { outer_iterations(statement) } else { version_of(statement) };
+        let versions = contributions.apply_range(&version);
         if !versions.is_single_valued()? {
             return refuted(format!(
-                "instances of several elements of {} are reduced into one",
+                "instances of several elements of {} are reduced into one element",
                 self.name(statement)
             ));
         }
-        let missing = versions.then(&version.reverse()).subtract(contributions);
+        let missing = versions.apply_range(&version.reverse()).subtract(contributions);
         let missing = match neutral_instances(statement) {
-            Some(neutral) => missing.subtract(&Map::between(&missing.domain(), &neutral)),
+            Some(neutral) => missing.subtract(&Map::from_domain_and_range(&missing.domain(), &neutral)),
             None => missing,
         };
         match missing.sample()? {
             None => Ok(()),
             Some((_, instance)) => refuted(format!(
-                "the instance {} of {} is left out",
-                text::instance(self.model, statement, &instance),
+                "the instance {} of {} is never reduced",
+                text::describe_instance(self.model, statement, &instance),
                 self.name(statement)
             )),
         }
@@ -283,22 +298,22 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Checks that no run has stores but lacks all instances of its version, unless their values
     /// are the neutral element.
-    fn nothing_is_empty(&self, computation: usize, contributions: &Map) -> Step<()> {
+    fn check_no_empty_run(&self, computation: usize, contributions: &Map) -> ProofResult<()> {
         let reduced = contributions.domain();
         for claimed in self.members(computation) {
             let empty = claimed.runs.range().subtract(&reduced);
             if empty.is_empty()? {
                 continue;
             }
-            let instances = claimed.runs.onto(&empty).reverse().then(&claimed.instances);
+            let instances = claimed.runs.intersect_range(&empty).reverse().apply_range(&claimed.instances);
             let missing = match neutral_instances(claimed.statement) {
                 Some(neutral) => instances.range().subtract(&neutral),
                 None => instances.range(),
             };
             if let Some(instance) = missing.sample()? {
                 return refuted(format!(
-                    "the instance {} of {} is left out",
-                    text::instance(self.model, claimed.statement, &instance),
+                    "the instance {} of {} is never reduced",
+                    text::describe_instance(self.model, claimed.statement, &instance),
                     self.name(claimed.statement)
                 ));
             }
@@ -312,10 +327,14 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Checks that every run begins with the value that the statement begins with. Returns a
     /// description of a store whose runs may have two beginnings, if there is one.
-    fn begins_again(&self, members: &[&Claimed], statement: &Instances) -> Step<Option<String>> {
+    fn check_beginnings(
+        &self,
+        members: &[&ClaimedStore],
+        statement: &Instances,
+    ) -> ProofResult<Option<String>> {
         let (mut begun, mut again) = (None, None);
-        for claimed in members.iter().filter(|claimed| self.continued(claimed).is_none()) {
-            if !self.begins(claimed, statement, &mut begun)? {
+        for claimed in members.iter().filter(|claimed| self.continued_element(claimed).is_none()) {
+            if !self.check_beginning(claimed, statement, &mut begun)? {
                 again = Some(self.nest.describe(&self.nest.sites[claimed.site], &[]));
             }
         }
@@ -324,17 +343,17 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Checks that every store of a run continues from the run's previous store: its load must see
     /// the value that this store has left.
-    fn is_continued(&self, computation: usize) -> Step<()> {
+    fn check_continuation(&self, computation: usize) -> ProofResult<()> {
         let members = &self.runs.members[&computation];
         let mut accesses = Accesses::new(&self.nest.context);
         let times = |member: &Member| self.nest.times(&self.nest.sites[member.site]);
-        members.iter().for_each(|member| _ = accesses.write(0, &member.runs, &times(member)));
+        members.iter().for_each(|member| _ = accesses.add_write(0, &member.runs, &times(member)));
         let mut continuing = Vec::new();
         for member in members {
             let Some(claimed) = &self.claims[member.site] else { continue };
-            if let Some(element) = self.continued(claimed) {
-                self.is_just_carried(claimed)?;
-                accesses.read(0, &member.runs, &times(member).of(&claimed.domain));
+            if let Some(element) = self.continued_element(claimed) {
+                self.check_plain_carry(claimed)?;
+                accesses.add_read(0, &member.runs, &times(member).intersect_domain(&claimed.domain));
                 continuing.push((claimed, element));
             }
         }
@@ -349,53 +368,64 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                     .iter()
                     .find(|(read, write, _)| *read == number && members[*write].site == *writer);
                 if let Some((_, _, expected)) = expected {
-                    rest = rest.subtract(&pairs.onto(&claimed.domain).intersect(expected).range());
+                    rest = rest.subtract(&pairs.intersect_range(&claimed.domain).intersect(expected).range());
                 }
             }
             let first = last.without_source.iter().find(|(read, _)| *read == number);
-            self.starts(claimed, source, &rest, first)?;
+            self.check_first_load(claimed, source, &rest, first)?;
         }
         Ok(())
     }
 
     /// Rejects a carrying store whose value is more than the loaded result.
-    fn is_just_carried(&self, claimed: &Claimed) -> Step<()> {
+    fn check_plain_carry(&self, claimed: &ClaimedStore) -> ProofResult<()> {
         let site = &self.nest.sites[claimed.site];
         let mere =
-            matches!(stripped(&site.store.value).kind, ExprKind::Load(_)) && site.store.reduce.is_none();
+            matches!(without_casts(&site.store.value).kind, ExprKind::Load(_)) && site.store.reduce.is_none();
         match claimed.claim.role == ClaimRole::Carry && !(mere && site.loads.len() == 1) {
-            true => undecided("what is carried is more than what was computed so far"),
+            true => undecided("a store that carries a partial result changes its value"),
             false => Ok(()),
         }
     }
 
     /// The element that a store continues from, or `None` if the store begins a run.
-    fn continued(&self, claimed: &Claimed) -> Option<&Access> {
-        continuity::continued(self.nest, claimed)
+    fn continued_element(&self, claimed: &ClaimedStore) -> Option<&Access> {
+        continuity::continued_element(self.nest, claimed)
     }
 
     /// Checks a store that begins a run with the neutral element or with the only value. Returns
     /// whether each run that the store begins has only this beginning.
-    fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<bool> {
+    fn check_beginning(
+        &self,
+        claimed: &ClaimedStore,
+        statement: &Instances,
+        begun: &mut Option<Set>,
+    ) -> ProofResult<bool> {
         let site = &self.nest.sites[claimed.site];
         if claimed.claim.role == ClaimRole::Neutral {
             // A partial result begins with the neutral element, because its total continues from
             // the element's previous value.
             let op = match statement.statement.update {
-                Update::Reduce { op, reset } if reset || self.runs.is_part(claimed.site) => op,
+                Update::Reduce { op, reset } if reset || self.runs.is_partial_result(claimed.site) => op,
                 _ => {
                     return refuted(format!(
-                        "{} forgets what the element was",
+                        "{} begins with the neutral element, but the statement continues from the previous value",
                         self.nest.describe(site, &[])
                     ));
                 }
             };
             let dtype = site.store.value.dtype;
             if site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype)) {
-                return refuted(format!("{} is no neutral element", self.nest.describe(site, &[])));
+                return refuted(format!(
+                    "{} does not store the neutral element of its reduction",
+                    self.nest.describe(site, &[])
+                ));
             }
         } else if statement.is_reduction() {
-            return refuted(format!("{} replaces what was reduced before", self.nest.describe(site, &[])));
+            return refuted(format!(
+                "{} replaces the values that were reduced before",
+                self.nest.describe(site, &[])
+            ));
         }
         let runs = claimed.runs.range();
         let again = match begun {
@@ -410,13 +440,13 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     /// Checks the iterations in `rest`, whose load does not see the value of the run's previous
     /// store. They are right only at the beginning of a run, and if the load sees the version that
     /// the program's element had before.
-    fn starts(
+    fn check_first_load(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedStore,
         source: &Source,
         rest: &Set,
         without: Option<&(usize, Map)>,
-    ) -> Step<()> {
+    ) -> ProofResult<()> {
         let Some(found) = rest.sample()? else { return Ok(()) };
         let site = &self.nest.sites[claimed.site];
         let first = without.map(|(_, runs)| runs.domain());
@@ -424,22 +454,22 @@ impl<'a, 'p> Check<'a, 'p, '_> {
             Some(first) => rest.is_subset(first)?,
             None => false,
         };
-        if !is_first || !claimed.statement.updates() {
+        if !is_first || !claimed.statement.needs_previous_value() {
             return refuted(format!(
-                "{} goes on from something else than its result so far",
+                "{} does not continue from the previous store of its reduction",
                 self.nest.describe(site, &found)
             ));
         }
-        self.goes_on_from_before(claimed, source, rest)
+        self.check_previous_version(claimed, source, rest)
     }
 
     /// Checks that an update begins with the version that the element had before.
-    fn goes_on_from_before(&self, claimed: &Claimed, source: &Source, rest: &Set) -> Step<()> {
+    fn check_previous_version(&self, claimed: &ClaimedStore, source: &Source, rest: &Set) -> ProofResult<()> {
         let site = &self.nest.sites[claimed.site];
         let mut covered = rest.clone();
         let flows = self.sources.program.iter();
         for flow in flows.filter(|flow| flow.reader == Reader::Update(claimed.claim.statement)) {
-            let expected = claimed.instances.of(rest).then(&flow.versions);
+            let expected = claimed.instances.intersect_domain(rest).apply_range(&flow.versions);
             let right = match flow.writer {
                 None => match &source.unwritten {
                     // A supplied version consists of the element only, which is also its memory
@@ -451,7 +481,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                     let mut right = Set::empty(&self.nest.context, site.coordinates.len());
                     for (store, pairs) in &source.writers {
                         let Some(other) = &self.claims[*store] else { continue };
-                        if other.claim.statement != writer || self.runs.is_part(*store) {
+                        if other.claim.statement != writer || self.runs.is_partial_result(*store) {
                             continue;
                         }
                         let early = match other.is_partial() {
@@ -460,8 +490,10 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                                 Set::empty(&self.nest.context, self.nest.sites[*store].coordinates.len())
                             }
                         };
-                        let brought =
-                            pairs.of(&other.domain.subtract(&early)).reverse().then(&other.versions);
+                        let brought = pairs
+                            .intersect_domain(&other.domain.subtract(&early))
+                            .reverse()
+                            .apply_range(&other.versions);
                         right = right.union(&brought.intersect(&expected).domain());
                     }
                     right
@@ -472,7 +504,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         match covered.sample()? {
             None => Ok(()),
             Some(found) => refuted(format!(
-                "{} does not begin with what its element was before",
+                "{} does not begin with the previous value of its element",
                 self.nest.describe(site, &found)
             )),
         }
@@ -480,9 +512,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 }
 
 /// The value without the conversions around it.
-fn stripped(expr: &Expr) -> &Expr {
+fn without_casts(expr: &Expr) -> &Expr {
     match &expr.kind {
-        ExprKind::Cast(inner) => stripped(inner),
+        ExprKind::Cast(inner) => without_casts(inner),
         _ => expr,
     }
 }

@@ -8,40 +8,40 @@ use tilewright_ir::nest::{Axis, Scope};
 use tilewright_ir::{Access, TensorId};
 use tilewright_isl::{Affine, Map};
 
-use super::direct::Direct;
-use super::kernels::{different, kernel, storing_threads, threads};
+use super::kernels::{different_vectors, kernel_loop, storing_threads, threads};
 use super::nest::{Nest, Site};
+use super::single_valued::SingleValuedBuffers;
 use super::sources::{Source, Sources, writes_seen};
-use super::{Step, refuted};
+use super::{ProofResult, refuted};
 
 /// Compares the thread of every load from registers with the thread of the store that it sees.
-pub fn check(nest: &Nest, sources: &Sources, direct: &Direct) -> Step<()> {
+pub fn check(nest: &Nest, sources: &Sources, single_valued: &SingleValuedBuffers) -> ProofResult<()> {
     let in_registers = |access: &Access| nest.nest.buffer(access.tensor).scope == Scope::Register;
     for (at, site) in nest.sites.iter().enumerate() {
-        if kernel(site).is_none() {
+        if kernel_loop(site).is_none() {
             continue;
         }
         for (access, source) in site.loads.iter().zip(&sources.loads[at]) {
             let reader = threads(&nest.context, site, source.coordinates.len());
-            Read { nest, site, source, reader }.is_own(access.tensor)?;
+            RegisterRead { nest, site, source, reader }.check_same_thread(access.tensor)?;
         }
         // `Sources` omits the elements that a run carries or updates, so they are looked up here.
         let carried = if sources.loads[at].is_empty() { site.loads.as_slice() } else { &[] };
         for access in carried.iter().filter(|access| in_registers(access)) {
-            let source = &writes_seen(nest, direct, (at, access))?;
+            let source = &writes_seen(nest, single_valued, (at, access))?;
             let reader = threads(&nest.context, site, source.coordinates.len());
-            Read { nest, site, source, reader }.is_own(access.tensor)?;
+            RegisterRead { nest, site, source, reader }.check_same_thread(access.tensor)?;
         }
         if site.store.reduce.is_some() && in_registers(&site.store.target) {
-            let source = &writes_seen(nest, direct, (at, &site.store.target))?;
+            let source = &writes_seen(nest, single_valued, (at, &site.store.target))?;
             let reader = storing_threads(&nest.context, site, source.coordinates.len());
-            Read { nest, site, source, reader }.is_own(site.store.target.tensor)?;
+            RegisterRead { nest, site, source, reader }.check_same_thread(site.store.target.tensor)?;
         }
     }
     Ok(())
 }
 
-struct Read<'a, 'n> {
+struct RegisterRead<'a, 'n> {
     nest: &'a Nest<'n>,
     site: &'a Site<'n>,
     source: &'a Source,
@@ -49,18 +49,18 @@ struct Read<'a, 'n> {
     reader: Vec<Affine>,
 }
 
-impl Read<'_, '_> {
-    fn is_own(&self, buffer: TensorId) -> Step<()> {
+impl RegisterRead<'_, '_> {
+    fn check_same_thread(&self, buffer: TensorId) -> ProofResult<()> {
         if self.nest.nest.buffer(buffer).scope != Scope::Register {
             return Ok(());
         }
         for (writer, pairs) in &self.source.writers {
             let store = &self.nest.sites[*writer];
             let foreign = match store.combines {
-                false => self.of_others(store, pairs, &Axis::ALL),
+                false => self.pairs_of_different_threads(store, pairs, &Axis::ALL),
                 true => self
-                    .of_others(store, pairs, &[Axis::Y, Axis::Z])
-                    .union(&self.beyond_the_lanes(store, pairs)),
+                    .pairs_of_different_threads(store, pairs, &[Axis::Y, Axis::Z])
+                    .union(&self.pairs_beyond_lanes(store, pairs)),
             };
             let Some((one, other)) = foreign.sample()? else { continue };
             let name = &self.nest.nest.buffer(buffer).name;
@@ -74,7 +74,7 @@ impl Read<'_, '_> {
     }
 
     /// The pairs whose threads differ along one of `axes`.
-    fn of_others(&self, store: &Site, pairs: &Map, axes: &[Axis]) -> Map {
+    fn pairs_of_different_threads(&self, store: &Site, pairs: &Map, axes: &[Axis]) -> Map {
         let context = &self.nest.context;
         let own = storing_threads(context, store, store.coordinates.len());
         let along = |all: usize, threads: &[Affine]| {
@@ -83,17 +83,19 @@ impl Read<'_, '_> {
         };
         let writers = along(store.coordinates.len(), &own);
         let readers = along(self.source.coordinates.len(), &self.reader);
-        pairs.intersect(&writers.then(&different(context, axes.len())).then(&readers.reverse()))
+        pairs.intersect(
+            &writers.apply_range(&different_vectors(context, axes.len())).apply_range(&readers.reverse()),
+        )
     }
 
     /// The pairs whose reader has a higher index along x than the last of the combined lanes. The
     /// store that a load sees is the one of that last lane.
-    fn beyond_the_lanes(&self, store: &Site, pairs: &Map) -> Map {
+    fn pairs_beyond_lanes(&self, store: &Site, pairs: &Map) -> Map {
         let context = &self.nest.context;
         let lane = threads(context, store, store.coordinates.len())[Axis::X as usize].clone();
         let lanes = Map::from_functions(context, store.coordinates.len(), &[lane]);
         let reader = self.reader[Axis::X as usize].clone();
         let readers = Map::from_functions(context, self.source.coordinates.len(), &[reader]);
-        pairs.intersect(&lanes.then(&Map::earlier(context, 1)).then(&readers.reverse()))
+        pairs.intersect(&lanes.apply_range(&Map::lex_less(context, 1)).apply_range(&readers.reverse()))
     }
 }

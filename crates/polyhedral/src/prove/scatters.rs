@@ -9,7 +9,7 @@ use tilewright_ir::TensorId;
 use tilewright_ir::nest::ClaimRole;
 use tilewright_isl::{Answer, Map};
 
-use super::claims::Claimed;
+use super::claims::ClaimedStore;
 use super::nest::Nest;
 use super::order::before;
 use crate::coordinates::elements_of;
@@ -23,35 +23,35 @@ pub fn is_scatter(statement: &Instances) -> bool {
 /// The stores that set a buffer to neutral elements, with the locations that they write. Returns
 /// `None` unless one scatter alone writes the buffer, in the order of the module's description.
 /// `stores` are all stores to the buffer.
-pub fn beginnings(
+pub fn neutral_stores(
     nest: &Nest,
-    claims: &[Option<Claimed>],
+    claims: &[Option<ClaimedStore>],
     buffer: TensorId,
     stores: &[(usize, Map)],
 ) -> Answer<Option<Vec<(usize, Map)>>> {
-    let own: Option<Vec<&Claimed>> = stores.iter().map(|(site, _)| claims[*site].as_ref()).collect();
+    let own: Option<Vec<&ClaimedStore>> = stores.iter().map(|(site, _)| claims[*site].as_ref()).collect();
     let Some(own) = own else { return Ok(None) };
-    let alike = |claimed: &&Claimed| {
+    let alike = |claimed: &&ClaimedStore| {
         claimed.claim.computation == own[0].claim.computation
             && matches!(claimed.claim.role, ClaimRole::Value | ClaimRole::Neutral)
     };
-    if !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.updates() {
+    if !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.needs_previous_value() {
         return Ok(None);
     }
-    let (starts, values): (Vec<&Claimed>, Vec<&Claimed>) =
+    let (starts, values): (Vec<&ClaimedStore>, Vec<&ClaimedStore>) =
         own.into_iter().partition(|claimed| claimed.claim.role == ClaimRole::Neutral);
     let places =
-        |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
+        |claimed: &ClaimedStore| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
     // Where data chooses the location of a neutral element, `places` holds every location that it
     // may be, and most of them are not set.
-    let is_exact = |own: &&Claimed| {
+    let is_exact = |own: &&ClaimedStore| {
         let site = &nest.sites[own.site];
-        nest.places(site, &site.store.target).1
+        nest.locations(site, &site.store.target).1
     };
     if !starts.iter().all(is_exact) {
         return Ok(None);
     }
-    let set = starts.iter().filter_map(|own| Some(own.runs.reverse().then(places(own)?)));
+    let set = starts.iter().filter_map(|own| Some(own.runs.reverse().apply_range(places(own)?)));
     let Some(set) = set.reduce(|all, own| all.union(&own)) else { return Ok(None) };
     // Only one run may ever write a location.
     if !set.reverse().is_single_valued()? {
@@ -59,13 +59,14 @@ pub fn beginnings(
     }
     let whole = elements_of(&nest.context, &nest.nest.buffer(buffer).shape);
     for value in &values {
-        let room = value.runs.reverse().then(&nest.room(&nest.sites[value.site], buffer));
-        let wanted = room.beside(&Map::between(&value.runs.range(), &whole));
+        let allocation =
+            value.runs.reverse().apply_range(&nest.allocation_of(&nest.sites[value.site], buffer));
+        let wanted = allocation.flat_range_product(&Map::from_domain_and_range(&value.runs.range(), &whole));
         if !wanted.is_subset(&set)? {
             return Ok(None);
         }
         for start in &starts {
-            let same = value.runs.then(&start.runs.reverse());
+            let same = value.runs.apply_range(&start.runs.reverse());
             let early = before(nest, &nest.sites[value.site], &nest.sites[start.site]);
             if !same.intersect(&early).is_empty()? {
                 return Ok(None);
@@ -76,7 +77,7 @@ pub fn beginnings(
 }
 
 /// Maps instances of a scatter to the iteration of the loops around it.
-pub fn turns(statement: &Instances) -> Map {
+pub fn outer_iterations(statement: &Instances) -> Map {
     let inner = statement.coordinates.len() - statement.loops.len();
-    statement.domain.identity().without_results(statement.loops.len(), inner)
+    statement.domain.identity().project_out_outputs(statement.loops.len(), inner)
 }

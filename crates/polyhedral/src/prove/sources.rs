@@ -7,10 +7,10 @@ use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 use tilewright_isl::{Accesses, Affine, Context, Map, Set};
 
-use super::claims::Claimed;
-use super::direct::{Direct, Seen};
+use super::claims::ClaimedStore;
 use super::nest::{Nest, Site, argument};
-use super::{Step, undecided};
+use super::single_valued::{SingleValuedBuffers, VisibleStores};
+use super::{ProofResult, undecided};
 use crate::coordinates::{Coordinates, elements_of};
 use crate::dependence::{Flow, flows};
 use crate::model::Model;
@@ -42,7 +42,7 @@ pub struct Source {
     pub unwritten: Option<Map>,
     /// If true, the stores are all stores to the elements, and their results are complete. If
     /// false, they are the last stores before the load.
-    pub direct: bool,
+    pub is_single_valued: bool,
 }
 
 impl Sources {
@@ -52,26 +52,26 @@ impl Sources {
         context: &Context,
         model: &Model,
         nest: &Nest,
-        claims: &[Option<Claimed>],
-        direct: &Direct,
-    ) -> Step<Sources> {
+        claims: &[Option<ClaimedStore>],
+        single_valued: &SingleValuedBuffers,
+    ) -> ProofResult<Sources> {
         let program = flows(context, model)?;
         let mut search = Search::new(nest);
-        let mut loads: Vec<Vec<Found>> = Vec::new();
+        let mut loads: Vec<Vec<PendingSource>> = Vec::new();
         for (at, site) in nest.sites.iter().enumerate() {
             let carries = claims[at].as_ref().is_some_and(|own| own.claim.role == ClaimRole::Carry);
             let own = if carries { &[][..] } else { &site.loads };
-            let own = own.iter().map(|access| search.load((claims, direct), (at, site), access));
-            loads.push(own.collect::<Step<Vec<Found>>>()?);
+            let own = own.iter().map(|access| search.load((claims, single_valued), (at, site), access));
+            loads.push(own.collect::<ProofResult<Vec<PendingSource>>>()?);
         }
         let results = model.program.tensors_with(|role| role.is_result());
-        let results: Vec<(TensorId, Found)> = results
-            .map(|(tensor, _)| Ok((tensor, search.result(model, direct, tensor)?)))
-            .collect::<Step<_>>()?;
+        let results: Vec<(TensorId, PendingSource)> = results
+            .map(|(tensor, _)| Ok((tensor, search.result(model, single_valued, tensor)?)))
+            .collect::<ProofResult<_>>()?;
         let mut found = search.run()?;
-        let mut settled = |own: Found| match own {
-            Found::Directly(source) => source,
-            Found::Searched(at) => found[at].take().expect("each is taken once"),
+        let mut settled = |own: PendingSource| match own {
+            PendingSource::Known(source) => source,
+            PendingSource::Searched(at) => found[at].take().expect("each source is taken once"),
         };
         Ok(Sources {
             program,
@@ -83,18 +83,22 @@ impl Sources {
 
 /// The stores whose values a load may see. If the element holds only one value, these are all
 /// stores to it; otherwise the last one before the load.
-pub fn writes_seen(nest: &Nest, direct: &Direct, (site, access): (usize, &Access)) -> Step<Source> {
-    let Some(stores) = direct.stores(access.tensor) else {
+pub fn writes_seen(
+    nest: &Nest,
+    single_valued: &SingleValuedBuffers,
+    (site, access): (usize, &Access),
+) -> ProofResult<Source> {
+    let Some(stores) = single_valued.stores(access.tensor) else {
         let mut found = last_writes(nest, &[(site, access)])?;
-        return found.pop().map_or_else(|| undecided("a load that was not looked at"), Ok);
+        return found.pop().map_or_else(|| undecided("the source of a load is not known"), Ok);
     };
     let load = Load::new(nest, &nest.sites[site], access);
-    let same = |(writer, places): &(usize, Map)| (*writer, places.then(&load.places.reverse()));
-    Ok(Source { writers: stores.iter().map(same).collect(), direct: true, ..load.source })
+    let same = |(writer, places): &(usize, Map)| (*writer, places.apply_range(&load.locations.reverse()));
+    Ok(Source { writers: stores.iter().map(same).collect(), is_single_valued: true, ..load.source })
 }
 
 /// The last write before each of these loads, which are pairs of a store and an element.
-pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> Step<Vec<Source>> {
+pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> ProofResult<Vec<Source>> {
     let mut search = Search::new(nest);
     for (site, access) in loads {
         let load = Load::new(nest, &nest.sites[*site], access);
@@ -106,8 +110,8 @@ pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> Step<Vec<Source>>
 }
 
 /// A source, or its number in a search.
-enum Found {
-    Directly(Source),
+enum PendingSource {
+    Known(Source),
     Searched(usize),
 }
 
@@ -115,7 +119,7 @@ enum Found {
 struct Load {
     source: Source,
     /// The memory locations that the instances read.
-    places: Map,
+    locations: Map,
     /// Maps instances to the iterations of the store that they belong to.
     iterations: Map,
 }
@@ -134,19 +138,28 @@ impl Load {
                 *index = IndexExpr::var(var);
             }
         }
-        let loops = nest.loops_around_room(access.tensor);
+        let loops = nest.loops_around_allocation(access.tensor);
         let all = coordinates.len();
-        let places = coordinates.elements_after(&nest.turn(all, loops), &indices, shape).0.of(&domain);
+        let places = coordinates
+            .elements_after(&nest.outer_iteration(all, loops), &indices, shape)
+            .0
+            .intersect_domain(&domain);
         let free = all - site.coordinates.len();
-        let iterations = domain.identity().without_results(site.coordinates.len(), free);
-        let source =
-            Source { coordinates, domain, indices, writers: Vec::new(), unwritten: None, direct: false };
-        Load { source, places, iterations }
+        let iterations = domain.identity().project_out_outputs(site.coordinates.len(), free);
+        let source = Source {
+            coordinates,
+            domain,
+            indices,
+            writers: Vec::new(),
+            unwritten: None,
+            is_single_valued: false,
+        };
+        Load { source, locations: places, iterations }
     }
 
     /// The times at which the instances run.
     fn times(&self, nest: &Nest, site: &Site) -> Map {
-        self.iterations.then(&nest.times(site))
+        self.iterations.apply_range(&nest.times(site))
     }
 }
 
@@ -169,23 +182,31 @@ impl<'a, 'n> Search<'a, 'n> {
 
     fn load(
         &mut self,
-        (claims, direct): (&[Option<Claimed>], &Direct),
+        (claims, single_valued): (&[Option<ClaimedStore>], &SingleValuedBuffers),
         (at, site): (usize, &Site),
         access: &Access,
-    ) -> Step<Found> {
+    ) -> ProofResult<PendingSource> {
         let load = Load::new(self.nest, site, access);
         if !self.written.contains(&access.tensor) {
-            return Ok(Found::Directly(Source { unwritten: Some(load.places), direct: true, ..load.source }));
+            return Ok(PendingSource::Known(Source {
+                unwritten: Some(load.locations),
+                is_single_valued: true,
+                ..load.source
+            }));
         }
-        let known =
-            direct.sources((self.nest, claims), (at, access.tensor), &load.places, &load.iterations)?;
+        let known = single_valued.sources(
+            (self.nest, claims),
+            (at, access.tensor),
+            &load.locations,
+            &load.iterations,
+        )?;
         Ok(match known {
-            Some(Seen { writers, unwritten }) => {
-                Found::Directly(Source { writers, unwritten, direct: true, ..load.source })
+            Some(VisibleStores { writers, unwritten }) => {
+                PendingSource::Known(Source { writers, unwritten, is_single_valued: true, ..load.source })
             }
             None => {
                 let times = load.times(self.nest, site);
-                Found::Searched(self.add(access.tensor, load, &times))
+                PendingSource::Searched(self.add(access.tensor, load, &times))
             }
         })
     }
@@ -193,17 +214,25 @@ impl<'a, 'n> Search<'a, 'n> {
     /// Adds a load to the search, and returns its number.
     fn add(&mut self, buffer: TensorId, load: Load, times: &Map) -> usize {
         self.buffers.insert(buffer);
-        self.accesses.read(buffer.index(), &load.places, times);
+        self.accesses.add_read(buffer.index(), &load.locations, times);
         self.found.push(load.source);
         self.found.len() - 1
     }
 
     /// The caller's read of a whole result, after the nest has run.
-    fn result(&mut self, model: &Model, direct: &Direct, tensor: TensorId) -> Step<Found> {
+    fn result(
+        &mut self,
+        model: &Model,
+        single_valued: &SingleValuedBuffers,
+        tensor: TensorId,
+    ) -> ProofResult<PendingSource> {
         let buffers = 0..self.nest.nest.buffers.len();
         let mut buffers = buffers.map(|at| TensorId(at as u32));
         let Some(buffer) = buffers.find(|buffer| argument(self.nest.nest, *buffer) == Some(tensor)) else {
-            return undecided(format!("`{}` is no argument of the nest", model.program.tensor(tensor).name));
+            return undecided(format!(
+                "`{}` is not an argument of the nest",
+                model.program.tensor(tensor).name
+            ));
         };
         let context = &self.nest.context;
         let domain = model.elements(context, tensor);
@@ -214,38 +243,44 @@ impl<'a, 'n> Search<'a, 'n> {
         }
         let indices = coordinates.vars().iter().map(|var| IndexExpr::var(*var)).collect();
         let places = domain.identity();
-        let mut source =
-            Source { coordinates, domain, indices, writers: Vec::new(), unwritten: None, direct: true };
-        if let Some(stores) = direct.stores(buffer) {
+        let mut source = Source {
+            coordinates,
+            domain,
+            indices,
+            writers: Vec::new(),
+            unwritten: None,
+            is_single_valued: true,
+        };
+        if let Some(stores) = single_valued.stores(buffer) {
             let written = stores.iter().map(|(_, places)| places.range());
             let rest = written.fold(source.domain.clone(), |rest, written| rest.subtract(&written));
             source.writers = stores.to_vec();
-            source.unwritten = if rest.is_empty()? { None } else { Some(places.of(&rest)) };
-            return Ok(Found::Directly(source));
+            source.unwritten = if rest.is_empty()? { None } else { Some(places.intersect_domain(&rest)) };
+            return Ok(PendingSource::Known(source));
         }
-        source.direct = false;
+        source.is_single_valued = false;
         let end = Affine::constant(context, shape.len(), i64::from(i32::MAX));
         let zero = Affine::constant(context, shape.len(), 0);
         let times: Vec<Affine> =
             std::iter::once(end).chain(std::iter::repeat_n(zero, self.nest.depth - 1)).collect();
-        let times = Map::from_functions(context, shape.len(), &times).of(&source.domain);
+        let times = Map::from_functions(context, shape.len(), &times).intersect_domain(&source.domain);
         let iterations = places.clone();
-        Ok(Found::Searched(self.add(buffer, Load { source, places, iterations }, &times)))
+        Ok(PendingSource::Searched(self.add(buffer, Load { source, locations: places, iterations }, &times)))
     }
 
-    fn run(mut self) -> Step<Vec<Option<Source>>> {
+    fn run(mut self) -> ProofResult<Vec<Option<Source>>> {
         let mut writers = Vec::new();
         for (at, site) in self.nest.sites.iter().enumerate() {
             let target = &site.store.target;
             if !self.buffers.contains(&target.tensor) {
                 continue;
             }
-            let (places, exact) = self.nest.places(site, target);
+            let (places, exact) = self.nest.locations(site, target);
             if !exact {
                 let name = &self.nest.nest.buffer(target.tensor).name;
                 return undecided(format!("data decides which elements of `{name}` are written"));
             }
-            self.accesses.write(target.tensor.index(), &places, &self.nest.times(site));
+            self.accesses.add_write(target.tensor.index(), &places, &self.nest.times(site));
             writers.push(at);
         }
         let flow = self.accesses.flow()?;

@@ -10,152 +10,164 @@ use std::sync::Arc;
 use tilewright_ir::{Atom, Data, IndexExpr, Term, VarId};
 use tilewright_isl::Equation;
 
-use super::scene::{Bound, Frame, Scene};
+use super::comparison::{BoundSubscript, Comparison, Frame};
 use super::values::{Proof, Side};
-use super::{Step, undecided};
+use super::{ProofResult, undecided};
 
 /// The variable that stands for the first coordinate of a scene. The following variables stand for
 /// the other coordinates.
 const FIRST_COORDINATE: u32 = u32::MAX / 2;
 
 /// The variable that stands for the first datum.
-const FIRST_DATUM: u32 = u32::MAX / 4 * 3;
+const FIRST_PROGRAM_DATUM: u32 = u32::MAX / 4 * 3;
 
 /// The variable that stands for the first datum of the nest until the matching datum of the program
 /// is known.
-const FIRST_OTHER: u32 = u32::MAX / 8 * 7;
+const FIRST_NEST_DATUM: u32 = u32::MAX / 8 * 7;
 
 /// The limit on how deeply subscripts are substituted into each other.
-const MOST_BOUND: usize = 16;
+const MAX_SUBSTITUTION_DEPTH: usize = 16;
 
 /// A datum that a variable stands for.
 struct Datum {
-    of: usize,
+    statement: usize,
     frame: Frame,
     data: Arc<Data>,
 }
 
 impl Datum {
     fn side(&self) -> Side<'_> {
-        Side { of: self.of, frame: &self.frame, expr: &self.data.value }
+        Side { owner: self.statement, frame: &self.frame, expr: &self.data.value }
     }
 }
 
 impl Proof<'_, '_, '_> {
     /// Checks whether two subscripts have the same value in all situations.
-    pub fn same_index(
+    pub fn is_same_index(
         &self,
-        scene: &Scene,
+        scene: &Comparison,
         (program, own): (Side, &IndexExpr),
         (nest, other): (Side, &IndexExpr),
-    ) -> Step<bool> {
-        let (left, right) = (program.frame.in_scene(scene), nest.frame.in_scene(scene));
+    ) -> ProofResult<bool> {
+        let (left, right) = (program.frame.in_comparison(scene), nest.frame.in_comparison(scene));
         if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
-            return Ok(scene.set.is_subset(&left.sub(&right).zero())?);
+            return Ok(scene.set.is_subset(&left.sub(&right).zero_set())?);
         }
-        let mut opening = Opening { scene, equations: scene.set.equations()?, data: Vec::new() };
-        let left = opening.open((program.of, program.frame), own, 0);
+        let mut rewrite = SubscriptRewrite { scene, equations: scene.set.equations()?, data: Vec::new() };
+        let left = rewrite.rewrite_program_index((program.owner, program.frame), own, 0);
         let others = data_in(other);
-        let numbered: Vec<(Atom, VarId)> =
-            others.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), other_number(at))).collect();
-        let mut right = opening.in_scene(&renamed(other, &numbered), nest.frame, 0);
+        let numbered: Vec<(Atom, VarId)> = others
+            .iter()
+            .enumerate()
+            .map(|(at, own)| (Atom::Data(own.clone()), nest_datum_var(at)))
+            .collect();
+        let mut right = rewrite.rewrite_without_data(&with_variables(other, &numbered), nest.frame, 0);
         for (at, datum) in others.iter().enumerate() {
             let datum = Side { expr: &datum.value, ..nest };
-            let same = match self.same_datum(scene, &opening.data, datum) {
-                Ok(at) => number_of(at),
-                Err(stop) => coordinate(self.coordinate_of(scene, datum).ok_or(stop)?),
+            let same = match self.matching_datum(scene, &rewrite.data, datum) {
+                Ok(at) => program_datum_var(at),
+                Err(stop) => coordinate_var(self.coordinate_of(scene, datum).ok_or(stop)?),
             };
-            right = renamed(&right, &[(Atom::Var(other_number(at)), same)]);
+            right = with_variables(&right, &[(Atom::Var(nest_datum_var(at)), same)]);
         }
-        let right = opening.equations.iter().fold(right, |right, own| put_in(&right, own));
-        are_equal(scene, opening.data.len(), &left, &right)
+        let right = rewrite.equations.iter().fold(right, |right, own| substitute_equation(&right, own));
+        are_equal(scene, rewrite.data.len(), &left, &right)
     }
 
     /// The coordinate that the scene binds to exactly this datum of the nest, if there is one.
-    fn coordinate_of(&self, scene: &Scene, datum: Side) -> Option<usize> {
-        let is_it = |bound: &&Bound| {
+    fn coordinate_of(&self, scene: &Comparison, datum: Side) -> Option<usize> {
+        let is_it = |bound: &&BoundSubscript| {
             as_datum(&bound.index).is_some_and(|data| {
-                let own = Side { of: bound.of, frame: &bound.frame, expr: &data.value };
-                self.equal(scene, own, datum).is_ok()
+                let own = Side { owner: bound.statement, frame: &bound.frame, expr: &data.value };
+                self.check_equal(scene, own, datum).is_ok()
             })
         };
-        scene.all_bound().iter().find(is_it).map(|bound| bound.coordinate)
+        scene.bound_subscripts().iter().find(is_it).map(|bound| bound.coordinate)
     }
 
     /// The datum of the program that is equal to a datum of the nest.
-    fn same_datum(&self, scene: &Scene, data: &[Datum], datum: Side) -> Step<usize> {
+    fn matching_datum(&self, scene: &Comparison, data: &[Datum], datum: Side) -> ProofResult<usize> {
         let mut reason = None;
         for (at, own) in data.iter().enumerate() {
-            match self.equal(scene, own.side(), datum) {
+            match self.check_equal(scene, own.side(), datum) {
                 Ok(()) => return Ok(at),
                 Err(stop) => reason = Some(stop),
             }
         }
         match reason {
             Some(stop) if data.len() == 1 => Err(stop),
-            _ => undecided("data in a subscript is not what the program has there"),
+            _ => undecided("the data in a subscript may differ from the data in the program"),
         }
     }
 }
 
 /// The rewriting of subscripts to expressions over the coordinates of a scene, with a variable for
 /// each datum of the program.
-struct Opening<'a> {
-    scene: &'a Scene,
+struct SubscriptRewrite<'a> {
+    scene: &'a Comparison,
     equations: Vec<Equation>,
     data: Vec<Datum>,
 }
 
-impl Opening<'_> {
+impl SubscriptRewrite<'_> {
     /// Rewrites a subscript of the program.
-    fn open(&mut self, (of, frame): (usize, &Frame), index: &IndexExpr, depth: usize) -> IndexExpr {
+    fn rewrite_program_index(
+        &mut self,
+        (statement, frame): (usize, &Frame),
+        index: &IndexExpr,
+        depth: usize,
+    ) -> IndexExpr {
         let mut names = Vec::new();
         for data in data_in(index) {
-            names.push((Atom::Data(data.clone()), number_of(self.data.len())));
-            self.data.push(Datum { of, frame: frame.clone(), data });
+            names.push((Atom::Data(data.clone()), program_datum_var(self.data.len())));
+            self.data.push(Datum { statement, frame: frame.clone(), data });
         }
-        self.in_scene(&renamed(index, &names), frame, depth)
+        self.rewrite_without_data(&with_variables(index, &names), frame, depth)
     }
 
     /// Rewrites a subscript without data.
-    fn in_scene(&mut self, index: &IndexExpr, frame: &Frame, depth: usize) -> IndexExpr {
-        let index =
-            self.equations.iter().fold(in_coordinates(index, frame), |index, own| put_in(&index, own));
+    fn rewrite_without_data(&mut self, index: &IndexExpr, frame: &Frame, depth: usize) -> IndexExpr {
+        let index = self
+            .equations
+            .iter()
+            .fold(in_coordinates(index, frame), |index, own| substitute_equation(&index, own));
         index.substitute(&mut |atom| {
             let Atom::Var(VarId(var)) = atom else { return None };
-            let bound = self.scene.bound((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?.clone();
-            (depth < MOST_BOUND).then(|| self.open((bound.of, &bound.frame), &bound.index, depth + 1))
+            let bound =
+                self.scene.bound_subscript((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?.clone();
+            (depth < MAX_SUBSTITUTION_DEPTH)
+                .then(|| self.rewrite_program_index((bound.statement, &bound.frame), &bound.index, depth + 1))
         })
     }
 }
 
 /// Checks whether two expressions are equal. They are over the coordinates of a scene and `numbers`
 /// more variables of any value.
-fn are_equal(scene: &Scene, numbers: usize, left: &IndexExpr, right: &IndexExpr) -> Step<bool> {
+fn are_equal(scene: &Comparison, numbers: usize, left: &IndexExpr, right: &IndexExpr) -> ProofResult<bool> {
     if left == right {
         return Ok(true);
     }
-    let wide = scene.with_numbers(numbers);
-    let coordinates = wide.named(|at| match at.checked_sub(scene.dimensions) {
-        None => coordinate(at),
-        Some(datum) => number_of(datum),
+    let wide = scene.with_free_coordinates(numbers);
+    let coordinates = wide.to_coordinates(|at| match at.checked_sub(scene.dimensions) {
+        None => coordinate_var(at),
+        Some(datum) => program_datum_var(datum),
     });
     match (coordinates.affine(left), coordinates.affine(right)) {
-        (Some(left), Some(right)) => Ok(wide.set.is_subset(&left.sub(&right).zero())?),
+        (Some(left), Some(right)) => Ok(wide.set.is_subset(&left.sub(&right).zero_set())?),
         _ => match left.sub(right).as_constant() {
             Some(difference) => Ok(difference == 0),
-            None => undecided("a subscript multiplies what it computes with"),
+            None => undecided("a subscript multiplies variables, and cannot be compared"),
         },
     }
 }
 
 /// Replaces the coordinate that an equation defines by its value.
-fn put_in(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
+fn substitute_equation(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
     let terms = equation.coefficients.iter().enumerate();
     let value = terms.fold(IndexExpr::constant(equation.constant), |sum, (at, by)| {
-        sum.add(&IndexExpr::var(coordinate(at)).scale(*by))
+        sum.add(&IndexExpr::var(coordinate_var(at)).scale(*by))
     });
-    let given = coordinate(equation.coordinate);
+    let given = coordinate_var(equation.coordinate);
     expr.substitute(&mut |atom| (*atom == Atom::Var(given)).then(|| value.clone()))
 }
 
@@ -164,13 +176,13 @@ fn in_coordinates(expr: &IndexExpr, frame: &Frame) -> IndexExpr {
     expr.substitute(&mut |atom| match atom {
         Atom::Var(var) => {
             let at = frame.coordinates.position(*var)?;
-            Some(IndexExpr::var(coordinate(frame.offset + at)))
+            Some(IndexExpr::var(coordinate_var(frame.offset + at)))
         }
         _ => None,
     })
 }
 
-fn coordinate(at: usize) -> VarId {
+fn coordinate_var(at: usize) -> VarId {
     VarId(FIRST_COORDINATE + at as u32)
 }
 
@@ -206,17 +218,17 @@ fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
 }
 
 /// The variable that stands for a datum of the nest.
-fn other_number(datum: usize) -> VarId {
-    VarId(FIRST_OTHER + datum as u32)
+fn nest_datum_var(datum: usize) -> VarId {
+    VarId(FIRST_NEST_DATUM + datum as u32)
 }
 
 /// The variable that stands for a datum of the program.
-fn number_of(datum: usize) -> VarId {
-    VarId(FIRST_DATUM + datum as u32)
+fn program_datum_var(datum: usize) -> VarId {
+    VarId(FIRST_PROGRAM_DATUM + datum as u32)
 }
 
 /// Replaces atoms of a subscript by variables.
-fn renamed(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
+fn with_variables(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
     index.substitute(&mut |atom| {
         names.iter().find(|(datum, _)| datum == atom).map(|(_, var)| IndexExpr::var(*var))
     })

@@ -20,25 +20,27 @@ use tilewright_ir::Access;
 use tilewright_ir::nest::{LoopKind, Scope, Sync};
 use tilewright_isl::{Affine, Map, Set};
 
-use super::kernels::{blocks, different, in_one_kernel, in_thread, kernel, storing_threads, threads};
+use super::accesses::{Evaluations, for_each_access};
+use super::kernels::{
+    are_in_one_kernel, blocks, different_vectors, is_in_thread, kernel_loop, storing_threads, threads,
+};
 use super::nest::{Nest, Site, SyncSite};
 use super::order::running_before;
-use super::reached::{Reached, each_access};
-use super::{Step, refuted, undecided};
+use super::{ProofResult, refuted, undecided};
 
 /// Refutes nests in which accesses of different threads conflict without a barrier between them.
-pub fn check(nest: &Nest) -> Step<()> {
-    let mut touches: Vec<Touch> = Vec::new();
+pub fn check(nest: &Nest) -> ProofResult<()> {
+    let mut accesses: Vec<KernelAccess> = Vec::new();
     for site in &nest.sites {
-        touches.extend(self::touches(nest, site)?);
+        accesses.extend(self::kernel_accesses(nest, site)?);
     }
-    if touches.is_empty() {
+    if accesses.is_empty() {
         return Ok(());
     }
-    let order = Order::new(nest)?;
-    for (at, first) in touches.iter().enumerate() {
-        for second in &touches[at..] {
-            if first.concerns(second) {
+    let order = Synchronisation::new(nest)?;
+    for (at, first) in accesses.iter().enumerate() {
+        for second in &accesses[at..] {
+            if first.may_conflict_with(second) {
                 Pair { nest, order: &order, first, second }.check()?;
             }
         }
@@ -47,12 +49,12 @@ pub fn check(nest: &Nest) -> Step<()> {
 }
 
 /// An access of a store to memory that several threads reach.
-struct Touch<'a, 'n> {
+struct KernelAccess<'a, 'n> {
     site: &'a Site<'n>,
     access: &'a Access,
     writes: bool,
     /// Maps iterations to the kernel and the memory location of the element.
-    places: Map,
+    locations: Map,
     /// Whether data decides neither the element nor whether it is touched.
     exact: bool,
     blocks: Map,
@@ -60,67 +62,70 @@ struct Touch<'a, 'n> {
     times: Map,
 }
 
-fn touches<'a, 'n>(nest: &Nest<'n>, site: &'a Site<'n>) -> Step<Vec<Touch<'a, 'n>>> {
-    let Some(kernel) = kernel(site) else { return Ok(Vec::new()) };
-    let mut loads: Vec<Option<Reached>> = site.loads.iter().map(|_| None).collect();
-    each_access(site, &mut |access, at| {
+fn kernel_accesses<'a, 'n>(nest: &Nest<'n>, site: &'a Site<'n>) -> ProofResult<Vec<KernelAccess<'a, 'n>>> {
+    let Some(kernel) = kernel_loop(site) else { return Ok(Vec::new()) };
+    let mut loads: Vec<Option<Evaluations>> = site.loads.iter().map(|_| None).collect();
+    for_each_access(site, &mut |access, at| {
         let load = site.loads.iter().position(|own| *own == access);
         if let Some(load) = load.filter(|_| !std::ptr::eq(access, &site.store.target)) {
             let known = loads[load].take();
-            loads[load] = Some(known.map_or_else(|| at.clone(), |known| known.or(at)));
+            loads[load] = Some(known.map_or_else(|| at.clone(), |known| known.union(at)));
         }
         Ok(())
     })?;
     let loads = site.loads.iter().zip(loads).filter_map(|(access, at)| Some((*access, false, at?)));
-    let whole = Reached { iterations: site.domain.clone(), certain: true };
+    let whole = Evaluations { iterations: site.domain.clone(), is_certain: true };
     let all = loads.chain([(&site.store.target, true, whole)]);
     let in_memory = all.filter(|(access, ..)| nest.nest.buffer(access.tensor).scope != Scope::Register);
-    Ok(in_memory.map(|(access, writes, at)| touch(nest, site, kernel, (access, writes, &at))).collect())
+    Ok(in_memory
+        .map(|(access, writes, at)| kernel_access(nest, site, kernel, (access, writes, &at)))
+        .collect())
 }
 
-fn touch<'a, 'n>(
+fn kernel_access<'a, 'n>(
     nest: &Nest<'n>,
     site: &'a Site<'n>,
     kernel: usize,
-    (access, writes, at): (&'a Access, bool, &Reached),
-) -> Touch<'a, 'n> {
+    (access, writes, at): (&'a Access, bool, &Evaluations),
+) -> KernelAccess<'a, 'n> {
     let (context, all) = (&nest.context, site.coordinates.len());
-    let function = |parts: &[Affine]| Map::from_functions(context, all, parts).of(&at.iterations);
+    let function =
+        |parts: &[Affine]| Map::from_functions(context, all, parts).intersect_domain(&at.iterations);
     let buffer = nest.nest.buffer(access.tensor);
     let (elements, known) = site.coordinates.elements(&access.indices, &buffer.shape);
     let block = blocks(context, site, all);
     let around = match buffer.scope {
         Scope::Shared => kernel,
-        _ => nest.loops_around_room(access.tensor).max(kernel),
+        _ => nest.loops_around_allocation(access.tensor).max(kernel),
     };
-    let mut room = nest.turn(all, around);
+    let mut area = nest.outer_iteration(all, around);
     if buffer.scope == Scope::Shared {
-        room.extend(block.iter().cloned());
+        area.extend(block.iter().cloned());
     }
     let thread = if writes { storing_threads(context, site, all) } else { threads(context, site, all) };
-    Touch {
+    KernelAccess {
         site,
         access,
         writes,
-        places: function(&room).beside(&elements),
-        exact: known && at.certain,
+        locations: function(&area).flat_range_product(&elements),
+        exact: known && at.is_certain,
         blocks: function(&block),
         threads: function(&thread),
         times: nest.times(site),
     }
 }
 
-impl Touch<'_, '_> {
+impl KernelAccess<'_, '_> {
     /// Checks whether the order of the two accesses matters if they touch one element.
-    fn concerns(&self, other: &Touch) -> bool {
+    fn may_conflict_with(&self, other: &KernelAccess) -> bool {
         self.access.tensor == other.access.tensor
             && (self.writes || other.writes)
-            && in_one_kernel(self.site, other.site)
+            && are_in_one_kernel(self.site, other.site)
     }
 
     /// Checks whether the access is an asynchronous store.
-    fn is_later(&self) -> bool {
-        self.site.store.later
+    fn is_asynchronous(&self) -> bool {
+        self.site.store.is_asynchronous
     }
 
     fn describe(&self, nest: &Nest, values: &[i64]) -> String {
@@ -132,7 +137,7 @@ impl Touch<'_, '_> {
 }
 
 /// The barriers and waits of a nest, with their times.
-struct Order<'a, 'n> {
+struct Synchronisation<'a, 'n> {
     nest: &'a Nest<'n>,
     earlier: Map,
     barriers: Vec<(&'a SyncSite<'n>, Map)>,
@@ -141,64 +146,68 @@ struct Order<'a, 'n> {
     waits: Vec<(&'a SyncSite<'n>, Map, Map)>,
 }
 
-impl<'a, 'n> Order<'a, 'n> {
-    fn new(nest: &'a Nest<'n>) -> Step<Order<'a, 'n>> {
-        let earlier = Map::earlier(&nest.context, nest.depth);
+impl<'a, 'n> Synchronisation<'a, 'n> {
+    fn new(nest: &'a Nest<'n>) -> ProofResult<Synchronisation<'a, 'n>> {
+        let earlier = Map::lex_less(&nest.context, nest.depth);
         let timed = |test: fn(Sync) -> bool| {
             let own = nest.syncs.iter().filter(move |own| test(own.sync));
             own.map(|own| (own, nest.sync_times(own)))
         };
         let commits = timed(|sync| sync == Sync::Commit).map(|(_, times)| times.range());
         let commits = commits.fold(Set::empty(&nest.context, nest.depth), |all, own| all.union(&own));
-        let before = earlier.reverse().onto(&commits);
+        let before = earlier.reverse().intersect_range(&commits);
         let mut waits = Vec::new();
         for (own, times) in timed(|sync| matches!(sync, Sync::Wait(_))) {
             let Sync::Wait(but) = own.sync else { continue };
             let mut last = times.clone();
             for _ in 0..=but {
-                last = last.then(&before).latest().coalesce();
+                last = last.apply_range(&before).lexmax().coalesce();
             }
             waits.push((own, times, last));
         }
         let barriers = timed(|sync| sync == Sync::Barrier).collect();
-        Ok(Order { nest, earlier, barriers, waits })
+        Ok(Synchronisation { nest, earlier, barriers, waits })
     }
 
     /// Maps iterations of `first` to those iterations of `second` that have a later time.
     fn follows(&self, first: &Map, second: &Map) -> Map {
-        first.then(&self.earlier).then(&second.reverse())
+        first.apply_range(&self.earlier).apply_range(&second.reverse())
     }
 
     /// Maps iterations of one access to those of a later access that come after a barrier in
     /// between.
-    fn behind_barriers(&self, first: &Touch, second: &Touch) -> Map {
+    fn after_barriers(&self, first: &KernelAccess, second: &KernelAccess) -> Map {
         let barriers = self.barriers.iter().filter(|(own, _)| is_of_kernel(own, first.site));
-        self.any(
+        self.union(
             first,
             second,
             barriers.map(|(own, barrier)| {
-                let to = match first.is_later() {
-                    false => running_before(self.nest, first.site.when(), own.when()),
-                    true => self.any_wait(first, barrier),
+                let to = match first.is_asynchronous() {
+                    false => running_before(self.nest, first.site.timed_iterations(), own.timed_iterations()),
+                    true => self.after_waits(first, barrier),
                 };
-                to.then(&running_before(self.nest, own.when(), second.site.when()))
+                to.apply_range(&running_before(
+                    self.nest,
+                    own.timed_iterations(),
+                    second.site.timed_iterations(),
+                ))
             }),
         )
     }
 
     /// Maps iterations of an asynchronous store to the iterations in `times` that come after a wait
     /// for it.
-    fn any_wait(&self, first: &Touch, times: &Map) -> Map {
+    fn after_waits(&self, first: &KernelAccess, times: &Map) -> Map {
         let inputs = first.site.coordinates.len();
         let outputs = times.dimensions().map_or(0, |(inputs, _)| inputs);
         let waits = self.waits.iter().filter(|(own, ..)| is_of_kernel(own, first.site));
         let none = Map::empty(&self.nest.context, inputs, outputs);
         waits.fold(none, |all, (_, wait, until)| {
-            all.union(&self.follows(&first.times, until).then(&self.follows(wait, times)))
+            all.union(&self.follows(&first.times, until).apply_range(&self.follows(wait, times)))
         })
     }
 
-    fn any(&self, first: &Touch, second: &Touch, maps: impl Iterator<Item = Map>) -> Map {
+    fn union(&self, first: &KernelAccess, second: &KernelAccess, maps: impl Iterator<Item = Map>) -> Map {
         let [inputs, outputs] = [first, second].map(|touch| touch.site.coordinates.len());
         maps.fold(Map::empty(&self.nest.context, inputs, outputs), |all, own| all.union(&own))
     }
@@ -210,76 +219,87 @@ fn parallel_loop(site: &Site) -> Option<usize> {
 }
 
 fn is_of_kernel(sync: &SyncSite, site: &Site) -> bool {
-    let kernel = kernel(site).map(|at| site.loops[at]);
+    let kernel = kernel_loop(site).map(|at| site.loops[at]);
     kernel.is_some_and(|kernel| sync.loops.iter().any(|own| std::ptr::eq(*own, kernel)))
 }
 
 /// Two accesses of one buffer in one kernel.
 struct Pair<'a, 'n> {
     nest: &'a Nest<'n>,
-    order: &'a Order<'a, 'n>,
-    first: &'a Touch<'a, 'n>,
-    second: &'a Touch<'a, 'n>,
+    order: &'a Synchronisation<'a, 'n>,
+    first: &'a KernelAccess<'a, 'n>,
+    second: &'a KernelAccess<'a, 'n>,
 }
 
 impl Pair<'_, '_> {
-    fn check(&self) -> Step<()> {
-        let same = self.first.places.then(&self.second.places.reverse());
+    fn check(&self) -> ProofResult<()> {
+        let same = self.first.locations.apply_range(&self.second.locations.reverse());
         if same.is_empty()? {
             return Ok(());
         }
-        self.of_blocks(&same)?;
-        let same = same.intersect(&self.first.blocks.then(&self.second.blocks.reverse()));
+        self.check_blocks(&same)?;
+        let same = same.intersect(&self.first.blocks.apply_range(&self.second.blocks.reverse()));
         let swapped = Pair { first: self.second, second: self.first, ..*self };
-        self.of_threads(&same)?;
+        self.check_threads(&same)?;
         match std::ptr::eq(self.first, self.second) {
             true => Ok(()),
-            false => swapped.of_threads(&same.reverse()),
+            false => swapped.check_threads(&same.reverse()),
         }
     }
 
     /// Refutes accesses of one element by different blocks, because nothing orders two blocks.
-    fn of_blocks(&self, same: &Map) -> Step<()> {
-        let has_blocks = |touch: &Touch| {
+    fn check_blocks(&self, same: &Map) -> ProofResult<()> {
+        let has_blocks = |touch: &KernelAccess| {
             let mut loops = touch.site.loops.iter();
             loops.any(|own| matches!(own.kind, LoopKind::Block(_)))
         };
         if !has_blocks(self.first) && !has_blocks(self.second) {
             return Ok(());
         }
-        let apart = different(&self.nest.context, 3);
-        let met = same.intersect(&self.first.blocks.then(&apart).then(&self.second.blocks.reverse()));
-        self.refute(&met, "two blocks of a kernel, which run in any order")
+        let differing = different_vectors(&self.nest.context, 3);
+        let met = same
+            .intersect(&self.first.blocks.apply_range(&differing).apply_range(&self.second.blocks.reverse()));
+        self.refute(&met, "they are in two blocks of a kernel, which run in any order")
     }
 
     /// Checks the pairs in one block of which the second access comes after the first.
-    fn of_threads(&self, same: &Map) -> Step<()> {
+    fn check_threads(&self, same: &Map) -> ProofResult<()> {
         let (first, second) = (self.first, self.second);
-        let is_threaded = in_thread(first.site) || in_thread(second.site);
+        let is_threaded = is_in_thread(first.site) || is_in_thread(second.site);
         if self.is_by_any_thread() || is_threaded && !self.is_of_one_thread(same)? {
             let met = match self.is_by_any_thread() {
-                true => same.subtract(&self.in_one_turn()),
+                true => same.subtract(&self.in_one_execution()),
                 false => {
-                    let apart = different(&self.nest.context, 3);
-                    same.intersect(&first.threads.then(&apart).then(&second.threads.reverse()))
+                    let differing = different_vectors(&self.nest.context, 3);
+                    same.intersect(
+                        &first.threads.apply_range(&differing).apply_range(&second.threads.reverse()),
+                    )
                 }
             };
-            let met = met.intersect(&running_before(self.nest, first.site.when(), second.site.when()));
+            let met = met.intersect(&running_before(
+                self.nest,
+                first.site.timed_iterations(),
+                second.site.timed_iterations(),
+            ));
             if !met.is_empty()? {
-                let met = met.subtract(&self.order.behind_barriers(first, second));
-                self.refute(&met, "two threads, with no barrier between that orders them")?;
+                let met = met.subtract(&self.order.after_barriers(first, second));
+                self.refute(&met, "they are in two threads, and no barrier orders them")?;
             }
         }
-        if !first.is_later() {
+        if !first.is_asynchronous() {
             return Ok(());
         }
         let met = match self.is_by_any_thread() {
             true => same.clone(),
-            false => same.intersect(&first.threads.then(&second.threads.reverse())),
+            false => same.intersect(&first.threads.apply_range(&second.threads.reverse())),
         };
-        let met = met.intersect(&running_before(self.nest, first.site.when(), second.site.when()));
-        let met = met.subtract(&self.order.any_wait(first, &second.times));
-        self.refute(&met, "a store that is done later and what follows, with no wait for it between")
+        let met = met.intersect(&running_before(
+            self.nest,
+            first.site.timed_iterations(),
+            second.site.timed_iterations(),
+        ));
+        let met = met.subtract(&self.order.after_waits(first, &second.times));
+        self.refute(&met, "the first is an asynchronous store, and no wait comes before the second")
     }
 
     /// Checks whether any thread may run one of the two accesses.
@@ -288,7 +308,7 @@ impl Pair<'_, '_> {
     }
 
     /// Pairs of iterations in one execution of a parallel loop that is around both accesses.
-    fn in_one_turn(&self) -> Map {
+    fn in_one_execution(&self) -> Map {
         let [first, second] = [self.first, self.second].map(|touch| touch.site);
         let sizes = (first.coordinates.len(), second.coordinates.len());
         let common = parallel_loop(first).filter(|at| *at < first.common_loops(second));
@@ -301,18 +321,18 @@ impl Pair<'_, '_> {
         }
     }
 
-    fn is_of_one_thread(&self, same: &Map) -> Step<bool> {
-        Ok(same.is_subset(&self.first.threads.then(&self.second.threads.reverse()))?)
+    fn is_of_one_thread(&self, same: &Map) -> ProofResult<bool> {
+        Ok(same.is_subset(&self.first.threads.apply_range(&self.second.threads.reverse()))?)
     }
 
-    fn refute(&self, met: &Map, what: &str) -> Step<()> {
+    fn refute(&self, met: &Map, what: &str) -> ProofResult<()> {
         let Some((one, other)) = met.sample()? else { return Ok(()) };
         let name = &self.nest.nest.buffer(self.first.access.tensor).name;
         if !self.first.exact || !self.second.exact {
-            return undecided(format!("data decides whether threads meet in `{name}`"));
+            return undecided(format!("data decides whether two threads access one element of `{name}`"));
         }
         refuted(format!(
-            "{} and {} touch one element of `{name}`: {what}",
+            "{} and {} access one element of `{name}`: {what}",
             self.first.describe(self.nest, &one),
             self.second.describe(self.nest, &other)
         ))

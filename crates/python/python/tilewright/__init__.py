@@ -1,4 +1,4 @@
-"""Tensor and image programs, written as mathematics, as fast kernels.
+"""Compiles tensor and image programs, written as mathematics, to fast kernels.
 
 >>> import numpy as np, tilewright as tw
 >>> mm = tw.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
@@ -40,7 +40,7 @@ __all__ = [
 
 # A forked process has none of the threads that kernels run on.
 _os.register_at_fork(after_in_child=_native.after_fork)
-_native.packages_are_in([folder for folder in _sys.path if folder])
+_native.set_package_folders([folder for folder in _sys.path if folder])
 
 
 class Device:

@@ -210,7 +210,7 @@ class Module:
     def _only(self) -> Function:
         if len(self._functions) == 1:
             return next(iter(self._functions.values()))
-        raise TypeError(f"say which function to call; the source has: {', '.join(self._functions)}")
+        raise TypeError(f"the source has several functions, so name the one to call: {', '.join(self._functions)}")
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self))

@@ -1,4 +1,4 @@
-"""What notebooks show of functions, kernels and searches: the methods `_repr_html_` call these functions."""
+"""The HTML that notebooks show for functions, kernels and searches: the methods `_repr_html_` call these functions."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class Progress:
         self._name = name
         self._by_time = seconds is not None
         self._total: float = seconds if seconds is not None else float(trials or 0)
-        self._wanted = wanted if wanted is not None else _somebody_looks()
+        self._wanted = wanted if wanted is not None else _is_interactive()
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -43,5 +43,5 @@ class Progress:
         self._bar.refresh()
 
 
-def _somebody_looks() -> bool:
+def _is_interactive() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules

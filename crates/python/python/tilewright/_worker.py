@@ -12,7 +12,7 @@ from . import _native
 def worker_command() -> tuple[str, list[str]]:
     """Returns the command of a worker: this Python with the same module path, without startup code that reads or writes."""
     if not sys.executable:
-        raise RuntimeError("a search starts another Python, and sys.executable does not say where it is")
+        raise RuntimeError("a search starts another Python process, and sys.executable is not set")
     # The empty entry of sys.path is the current folder, which may have changed since the start.
     folders = [folder for folder in sys.path if folder] + [str(Path(__file__).resolve().parents[1])]
     code = f"import sys; sys.path[:] = {folders!r}; from tilewright._worker import work; work()"

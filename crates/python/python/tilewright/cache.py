@@ -29,7 +29,7 @@ def path() -> str:
 def use(path: str | PathLike[str] | None = None) -> None:
     """Uses another cache file from now on, or the user's default cache without a path. Tuning creates a missing file."""
     if path is not None and not str(path):
-        raise ValueError("a cache is a file, and this is the path of none")
+        raise ValueError("the path of the cache is empty: give the path of a file")
     _use(path)
 
 

@@ -95,7 +95,7 @@ class _Operator:
         if count != len(self.names):
             raise TypeError(f"{self.function.signature} takes {len(self.names)} arguments, and was given {count}")
         given |= kwargs
-        return [given[name] if is_tensor else _plain(given[name]) for name, _, is_tensor in self.parameters]
+        return [given[name] if is_tensor else _as_number(given[name]) for name, _, is_tensor in self.parameters]
 
     def run(self, values: Sequence[Any]) -> Any:
         """Calls the function without gradients."""
@@ -122,13 +122,13 @@ def _call(operation: _Operation, operands: list[Any]) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _plain(value: Any) -> Any:
+def _as_number(value: Any) -> Any:
     """Returns the number in an array without dimensions, if JAX does not trace it."""
     is_known = isinstance(value, (np.generic, np.ndarray, jax.Array)) and not _is_traced(value)
     return value.item() if is_known and value.ndim == 0 else value
 
 
-class _Given(NamedTuple):
+class _Argument(NamedTuple):
     """The argument for a parameter of a call that JAX traces: an example for the compiler, and the operand of the call."""
 
     example: Any
@@ -139,20 +139,20 @@ class _Given(NamedTuple):
     is_passed: bool = False
 
 
-def _traced(value: Any, name: str, dtype: str, is_tensor: bool, is_fixed: bool) -> _Given:
+def _traced(value: Any, name: str, dtype: str, is_tensor: bool, is_fixed: bool) -> _Argument:
     """Reads the argument for a parameter."""
     if is_tensor:
         array = jnp.asarray(_array(name, value))
         # A broadcast scalar takes no memory.
         example = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-        return _Given(example, (array.dtype, array.shape), array)
+        return _Argument(example, (array.dtype, array.shape), array)
     if not _is_traced(value):
-        return _Given(value, _exact(dtype, value))
+        return _Argument(value, _exact_key(dtype, value))
     if is_fixed:
         raise TypeError(
             f"shapes or subscripts depend on `{name}`, so it must be a number while JAX traces: use static_argnums"
         )
-    return _Given(True, None, _computed(name, dtype, value), is_passed=True)
+    return _Argument(True, None, _computed(name, dtype, value), is_passed=True)
 
 
 def _array(name: str, value: Any) -> Any:
@@ -164,7 +164,7 @@ def _array(name: str, value: Any) -> Any:
     return np.asarray(value)
 
 
-def _exact(dtype: str, value: Any) -> Any:
+def _exact_key(dtype: str, value: Any) -> Any:
     """Returns a key that is unique to a number. In Python, 0.0 equals -0.0, 1 equals True, and NaN does not equal itself."""
     try:
         return type(value), float(value).hex() if "float" in dtype else int(value)
@@ -228,15 +228,15 @@ def _with_gradients(operator: _Operator, backward: Callable[..., Any], values: l
 
     def gradients(residuals: Any, wanted: Any) -> tuple[dict[str, Any]]:
         kept, asked = residuals
-        found = backward(*in_order(kept), *_wanted(operator.function, wanted))
-        return (_found(operator.function, found, kept, asked),)
+        found = backward(*in_order(kept), *_result_gradients(operator.function, wanted))
+        return (_input_gradients(operator.function, found, kept, asked),)
 
     differentiable = jax.custom_vjp(lambda free: operator.run(in_order(free)))
     differentiable.defvjp(forward, gradients, symbolic_zeros=True)
     return differentiable(free)
 
 
-def _wanted(function: Function, given: Any) -> list[Any]:
+def _result_gradients(function: Function, given: Any) -> list[Any]:
     """Returns the gradients of all results as arrays. JAX has none for integers and for unused results: those become zeros."""
     given = given if isinstance(given, (tuple, list)) else (given,)
 
@@ -247,13 +247,13 @@ def _wanted(function: Function, given: Any) -> list[Any]:
     return [jnp.zeros(own.shape, dtype) if is_none(own) else own for own, dtype in zip(given, dtypes)]
 
 
-def _found(function: Function, found: Any, inputs: dict[str, Any], asked: dict[str, None]) -> dict[str, Any]:
+def _input_gradients(function: Function, found: Any, inputs: dict[str, Any], asked: dict[str, None]) -> dict[str, Any]:
     """Returns the gradient of each input in `asked`, and None for the other inputs."""
     found = found if isinstance(found, (tuple, list)) else (found,)
     names = _gradients_of(function, len(found), "the backward")
     for name, dtype, _ in function._parameters:
         if name in asked and "float" in dtype and name not in names:
-            raise ValueError(f"the gradient of the number `{name}` is asked for, and the backward gives those of arrays only")
+            raise ValueError(f"the gradient of the number `{name}` is required, and the backward gives only those of arrays")
 
     def like(value: Any, gradient: Any) -> Any:
         # The argument for a number may have another type than the parameter.

@@ -74,7 +74,7 @@ def _refuse_name(name: str) -> None:
         raise ValueError(f"an operator has a name such as mylib::{parts[-1]}")
     for part in parts:
         if not part.isidentifier() or keyword.iskeyword(part):
-            raise ValueError(f"`{part}` cannot be part of an operator's name, since it is no name in Python")
+            raise ValueError(f"`{part}` cannot be part of an operator's name, because it is not a Python identifier")
 
 
 def _refuse_backward(function: Function, backward: Function) -> None:
@@ -164,7 +164,7 @@ class _Signature:
         for name, shape in shapes.items():
             for extent in shape:
                 if _is_name(extent) and extent not in told:
-                    raise ValueError(f"the size `{extent}` of `{name}` follows from nothing that the operator takes")
+                    raise ValueError(f"the size `{extent}` of `{name}` does not follow from any argument of the operator")
 
     def run(self, *args: Any) -> Any:
         """Calls the function."""

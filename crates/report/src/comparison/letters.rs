@@ -18,12 +18,12 @@ const SIZE: f32 = 12.5;
 const HEADING: f32 = 14.0;
 
 /// Replaces all texts of a drawing.
-pub fn outlined(svg: &str) -> Result<String, String> {
+pub fn outline_texts(svg: &str) -> Result<String, String> {
     let font = Face::parse(UBUNTU_LIGHT, 0).map_err(|error| error.to_string())?;
     let (mut out, mut rest) = (String::new(), svg);
     while let Some((before, from)) = rest.split_once("<text ") {
-        let (text, after) = from.split_once("</text>").ok_or("a text does not end")?;
-        let text = Text::of(text).ok_or_else(|| format!("a text cannot be read: {text}"))?;
+        let (text, after) = from.split_once("</text>").ok_or("a <text> element has no end tag")?;
+        let text = Text::parse(text).ok_or_else(|| format!("a text cannot be read: {text}"))?;
         out += before;
         out += &text.path(&font);
         rest = after;
@@ -42,7 +42,7 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// Reads the attributes and the letters of a text.
-    fn of(svg: &'a str) -> Option<Text<'a>> {
+    fn parse(svg: &'a str) -> Option<Text<'a>> {
         let (attributes, letters) = svg.split_once('>')?;
         let value = |name: &str| {
             let (_, from) = attributes.split_once(&format!("{name}=\""))?;
@@ -124,7 +124,7 @@ impl OutlineBuilder for Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::style::light;
+    use crate::comparison::style::light_style;
 
     /// The horizontal places of the first points of all outlines.
     fn starts(svg: &str) -> Vec<f32> {
@@ -134,7 +134,9 @@ mod tests {
     #[test]
     fn letters_stand_where_their_text_is_anchored() {
         let text = |anchor: &str| {
-            outlined(&format!("<text class=\"up\" text-anchor=\"{anchor}\" x=\"100\" y=\"20\">lll</text>"))
+            outline_texts(&format!(
+                "<text class=\"up\" text-anchor=\"{anchor}\" x=\"100\" y=\"20\">lll</text>"
+            ))
         };
         let [start, middle, end] = ["start", "middle", "end"].map(|anchor| starts(&text(anchor).unwrap()));
         assert!(start.len() == 3 && start.is_sorted() && start[0] >= 100.0, "{start:?}");
@@ -145,15 +147,17 @@ mod tests {
     #[test]
     fn all_but_texts_stays() {
         let svg = "<svg>\n<text class=\"a\" text-anchor=\"end\" x=\"1\" y=\"2\">&lt;</text>\n<rect/></svg>";
-        let drawn = outlined(svg).unwrap();
+        let drawn = outline_texts(svg).unwrap();
         assert!(drawn.starts_with("<svg>\n<path class=\"letters a\" d=\"M"), "{drawn}");
         assert!(drawn.ends_with("\"/>\n<rect/></svg>"), "{drawn}");
-        assert!(outlined("<text class=\"a\">").is_err() && outlined("<text x=\"1\">a</text>").is_err());
+        assert!(
+            outline_texts("<text class=\"a\">").is_err() && outline_texts("<text x=\"1\">a</text>").is_err()
+        );
     }
 
     #[test]
     fn sizes_are_those_of_the_style_sheets() {
-        let style = light();
+        let style = light_style();
         assert!(style.contains(&format!("font: {SIZE}px")), "{style}");
         assert!(style.contains(&format!(".heading {{ font-size: {HEADING}px")), "{style}");
     }

@@ -8,10 +8,10 @@
 //! | `png.rs`, `letters.rs` | drawings as PNG, with the feature `png` |
 
 pub mod drawing;
+#[cfg(test)]
+mod examples;
 #[cfg(feature = "png")]
 mod letters;
-#[cfg(test)]
-mod made_up;
 mod page;
 #[cfg(feature = "png")]
 pub mod png;
@@ -24,6 +24,6 @@ pub use table::{json, text};
 
 /// Formats a comparison as an HTML page: one file that refers to nothing outside itself.
 pub fn comparison_page(title: &str, comparison: &Comparison) -> String {
-    let tables: Vec<table::Table> = comparison.programs.iter().map(table::of_program).collect();
+    let tables: Vec<table::Table> = comparison.programs.iter().map(table::program_table).collect();
     page::html(title, comparison, &tables)
 }

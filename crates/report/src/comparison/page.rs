@@ -6,16 +6,17 @@
 use std::fmt::Write;
 
 use super::drawing::{boxes, curves};
-use super::style::sheet;
-use super::table::{Table, of_all};
+use super::style::style_sheet;
+use super::table::{Table, overall_table};
 use crate::page::html::{escape, section, table};
 use crate::time::seconds;
-use tilewright_tuner::compare::{Compared, Comparison};
+use tilewright_tuner::compare::{Comparison, ProgramResult};
 
-const LEGEND: &str = "<p class=\"faint\">A line is the median of a strategy's searches. The band around it is from the \
-                      lowest to the highest, or around the middle half where there are more than five seeds. The \
-                      quality is the time of the best kernel known over the time of the best so far. Both axes across \
-                      are logarithmic. In the box plot, each dot is a search.</p>\n";
+const LEGEND: &str = "<p class=\"faint\">A line is the median of a strategy's searches. The band \
+                      around it reaches from the lowest to the highest search, or over the middle \
+                      half if there are more than five seeds. The quality is the time of the best \
+                      known kernel divided by the time of the best so far. The horizontal axes are \
+                      logarithmic. In the box plot, each dot is a search.</p>\n";
 const OVERHEAD: &str = "<p class=\"faint\">The time that the strategy itself takes to propose a point and to learn from \
                         it, without compiling and measuring: the median of all searches of all programs.</p>\n";
 
@@ -24,10 +25,10 @@ pub fn html(title: &str, comparison: &Comparison, tables: &[Table]) -> String {
     let title = escape(title);
     let mut sections = String::new();
     for (at, program) in comparison.programs.iter().enumerate() {
-        sections += &section(&program.name, &of_program(program, tables.get(at)));
+        sections += &section(&program.name, &program_section(program, tables.get(at)));
     }
     if comparison.programs.len() > 1 {
-        sections += &section("All programs, geometric means", &columns(&of_all(comparison)));
+        sections += &section("All programs, geometric means", &html_table(&overall_table(comparison)));
     }
     if !comparison.programs.is_empty() {
         let drawing = figure(&boxes::overhead(&comparison.programs));
@@ -37,7 +38,7 @@ pub fn html(title: &str, comparison: &Comparison, tables: &[Table]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
          <style>\n{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{}{LEGEND}{sections}</body>\n</html>\n",
-        sheet(),
+        style_sheet(),
         headline(comparison)
     )
 }
@@ -49,7 +50,7 @@ fn headline(comparison: &Comparison) -> String {
     let searches = comparison.programs.iter().flat_map(|program| &program.strategies);
     let searches: usize = searches.map(|strategy| strategy.searches.len()).sum();
     let about: Vec<(&str, String)> =
-        comparison.about.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        comparison.setting.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     format!(
         "<p class=\"faint\">{}, {}, {}</p>\n{}\n",
         count(strategies, "strategy", "strategies"),
@@ -63,10 +64,10 @@ fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-fn of_program(program: &Compared, table: Option<&Table>) -> String {
+fn program_section(program: &ProgramResult, table: Option<&Table>) -> String {
     let drawings = [curves::by_trials(program), curves::by_seconds(program), boxes::final_quality(program)];
     let drawings: String = drawings.iter().map(|drawing| figure(drawing)).collect();
-    format!("{}{}{drawings}", numbers(program), table.map(columns).unwrap_or_default())
+    format!("{}{}{drawings}", key_numbers(program), table.map(html_table).unwrap_or_default())
 }
 
 fn figure(drawing: &str) -> String {
@@ -74,32 +75,32 @@ fn figure(drawing: &str) -> String {
 }
 
 /// Formats the size of the space, the best known time and the default time.
-fn numbers(program: &Compared) -> String {
+fn key_numbers(program: &ProgramResult) -> String {
     let mut out = String::from("<div class=\"numbers\">\n");
     let mut number = |name: &str, value: &str, told: &str| {
         let _ = writeln!(out, "<div>{name}<b>{value}</b><span>{told}</span></div>");
     };
-    number("space", &points(program.size), "points");
+    number("space", &points_text(program.size), "points");
     let best =
-        if program.is_optimum { "the optimum: every point was tried" } else { "none better was found" };
+        if program.is_optimum { "the optimum: every point was tried" } else { "no better kernel known" };
     number("best known", &seconds(program.best_known), best);
     match program.default {
         Some(time) => {
             let part = format!("{:.1} % of the best known", 100.0 * program.best_known / time);
             number("default", &seconds(time), &part);
         }
-        None => number("default", "none", "no schedule to begin with"),
+        None => number("default", "none", "the default schedule was not measured"),
     }
     out + "</div>\n"
 }
 
 /// Formats a number of points: all digits below a million.
-fn points(size: f64) -> String {
+fn points_text(size: f64) -> String {
     if size < 1e6 { format!("{size:.0}") } else { format!("{size:.2e}") }
 }
 
 /// Formats a table with a header row.
-fn columns(table: &Table) -> String {
+fn html_table(table: &Table) -> String {
     let row = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
         format!("<tr>{cells}</tr>\n")
@@ -116,7 +117,7 @@ mod tests {
     use resvg::usvg::roxmltree::Document;
 
     use super::*;
-    use crate::comparison::made_up::{made_up, odd};
+    use crate::comparison::examples::{degenerate_programs, example_comparison};
 
     /// Counts the elements of a name on the page. The page is parsed as XML, so every element must
     /// be closed.
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn every_program_has_its_table_and_drawings() {
         let table = Table { headers: vec!["strategy".to_owned()], rows: vec![vec!["a".to_owned()]] };
-        let page = html("Strategies", &made_up(), &vec![table; 3]);
+        let page = html("Strategies", &example_comparison(), &vec![table; 3]);
         assert_eq!((elements(&page, "svg"), elements(&page, "table")), (3 * 3 + 1, 3 + 2));
         assert!(!page.contains("http"), "the page refers to something elsewhere");
     }
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn nothing_from_the_user_is_markup() {
         let about = vec![("<i>".to_owned(), "<i>".to_owned())];
-        let comparison = Comparison { about, programs: odd() };
+        let comparison = Comparison { setting: about, programs: degenerate_programs() };
         let table = Table { headers: vec!["<i>".to_owned()], rows: vec![vec!["<i>\u{0}&".to_owned()]] };
         let page = html("<i>", &comparison, &[table]);
         assert_eq!(elements(&page, "i"), 0);

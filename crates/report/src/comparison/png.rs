@@ -4,14 +4,14 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 use super::letters;
-use super::style::light;
+use super::style::light_style;
 
 /// Twice the width of a drawing, so that the picture is sharp on most screens.
 const WIDTH: u32 = 1720;
 
 /// Renders a drawing on a white background as PNG.
 pub fn render(svg: &str) -> Result<Vec<u8>, String> {
-    let svg = letters::outlined(&standalone(svg))?;
+    let svg = letters::outline_texts(&standalone(svg))?;
     let tree = Tree::from_str(&svg, &Options::default()).map_err(|error| error.to_string())?;
     let scale = WIDTH as f32 / tree.size().width();
     let height = (tree.size().height() * scale).ceil() as u32;
@@ -27,7 +27,7 @@ pub fn render(svg: &str) -> Result<Vec<u8>, String> {
 fn standalone(svg: &str) -> String {
     let size = size(svg).map(|(width, height)| format!(" width=\"{width}\" height=\"{height}\""));
     let start = format!("<svg xmlns=\"http://www.w3.org/2000/svg\"{}", size.unwrap_or_default());
-    let light = light().replace("svg text {", &format!("svg .{} {{", letters::CLASS));
+    let light = light_style().replace("svg text {", &format!("svg .{} {{", letters::CLASS));
     let style = format!(">\n<style>\n{light}\n</style>");
     svg.replacen("<svg", &start, 1).replacen('>', &style, 1)
 }
@@ -42,7 +42,7 @@ fn size(svg: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
     use crate::comparison::drawing::{boxes, curves};
-    use crate::comparison::made_up::{made_up, odd};
+    use crate::comparison::examples::{degenerate_programs, example_comparison};
 
     /// Counts the dark pixels in a rectangle of a picture. The rectangle is in units of the
     /// drawing.
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_picture_has_its_heading_and_its_colours() {
-        let png = render(&curves::by_trials(&made_up().programs[0])).unwrap();
+        let png = render(&curves::by_trials(&example_comparison().programs[0])).unwrap();
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
         assert!(dark(&png, (60, 300), (4, 24)) > 300, "the heading is not there");
         assert!(dark(&png, (0, 60), (0, 30)) == 0, "the paper is not white");
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn odd_data_can_be_rendered() {
-        for program in odd() {
+        for program in degenerate_programs() {
             for svg in [curves::by_seconds(&program), boxes::final_quality(&program)] {
                 assert!(render(&svg).is_ok(), "{svg}");
             }

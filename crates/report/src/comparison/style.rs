@@ -7,18 +7,18 @@
 use crate::page::STYLE;
 
 /// The rules that only this page has.
-const OWN: &str = include_str!("strategies.css");
+const COMPARISON_STYLE: &str = include_str!("strategies.css");
 
 /// The style sheet of the page.
-pub fn sheet() -> String {
-    format!("{STYLE}\n{OWN}")
+pub fn style_sheet() -> String {
+    format!("{STYLE}\n{COMPARISON_STYLE}")
 }
 
 /// The style sheet of a standalone drawing, for PNG: light colours, and no variables, because the
 /// renderer does not support them.
 #[cfg(any(test, feature = "png"))]
-pub fn light() -> String {
-    let sheet = sheet();
+pub fn light_style() -> String {
+    let sheet = style_sheet();
     let rules = sheet.lines().filter(|line| line.starts_with("svg .") || line.starts_with("svg text"));
     let rules = rules.chain(sheet.lines().filter(|line| line.starts_with('.')));
     let rules = rules.collect::<Vec<_>>().join("\n");
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn no_variable_is_left_and_none_is_dark() {
-        let light = light();
+        let light = light_style();
         assert!(!light.contains("var("), "{light}");
         assert!(light.contains(".s0 { color: #0072b2; }") && light.contains("fill: #1d2330;"), "{light}");
         assert!(!light.contains("#3f97d3"), "{light}");

@@ -1,7 +1,9 @@
 //! The outcome of a comparison as text tables, as tables for the page, and as JSON.
 
 use serde_json::json;
-use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
+use tilewright_tuner::compare::{
+    Comparison, EffortToGoal, Overall, ProgramResult, Summary, overall, summaries,
+};
 
 use crate::time::seconds;
 
@@ -37,22 +39,22 @@ impl Table {
 }
 
 /// The table of a program, with one row per strategy.
-pub fn of_program(compared: &Compared) -> Table {
+pub fn program_table(compared: &ProgramResult) -> Table {
     let row = |own: &Summary| {
         vec![
             own.name.clone(),
             own.best.map_or("-".to_owned(), seconds),
             own.best.map_or("-".to_owned(), |_| seconds(own.mean)),
             own.best.map_or("-".to_owned(), |_| seconds(own.deviation)),
-            trials(own.trials),
-            time(own.seconds),
-            format!("{}/{}", own.reached.0, own.reached.1),
-            percent(own.visited),
-            format!("{:.3} ms", own.thinking * 1e3),
+            trials_text(own.trials),
+            time_text(own.seconds),
+            format!("{}/{}", own.successes.0, own.successes.1),
+            percent_text(own.visited_share),
+            format!("{:.3} ms", own.seconds_per_proposal * 1e3),
         ]
     };
     // In a comparison that was stopped, some strategies have no searches.
-    let rows = summaries(compared).iter().filter(|own| own.reached.1 > 0).map(row).collect();
+    let rows = summaries(compared).iter().filter(|own| own.successes.1 > 0).map(row).collect();
     let headers = [
         "strategy",
         "best",
@@ -68,14 +70,14 @@ pub fn of_program(compared: &Compared) -> Table {
 }
 
 /// The table of all programs together.
-pub fn of_all(comparison: &Comparison) -> Table {
+pub fn overall_table(comparison: &Comparison) -> Table {
     let row = |own: &Overall| {
         vec![
             own.name.clone(),
-            percent(own.quality),
-            trials(own.trials),
-            time(own.seconds),
-            format!("{}/{}", own.reached.0, own.reached.1),
+            percent_text(own.quality),
+            trials_text(own.trials),
+            time_text(own.seconds),
+            format!("{}/{}", own.successes.0, own.successes.1),
         ]
     };
     let rows = overall(comparison).iter().map(row).collect();
@@ -86,20 +88,25 @@ pub fn of_all(comparison: &Comparison) -> Table {
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     for compared in &comparison.programs {
-        out += &format!("{}\n{}\n\n{}\n", compared.name, facts(compared), of_program(compared).text());
+        out += &format!(
+            "{}\n{}\n\n{}\n",
+            compared.name,
+            space_summary(compared),
+            program_table(compared).text()
+        );
     }
     if comparison.programs.len() > 1 {
-        let table = of_all(comparison).text();
+        let table = overall_table(comparison).text();
         out += &format!("all {} programs, geometric means\n\n{table}", comparison.programs.len());
     }
     out.trim_end().to_owned() + "\n"
 }
 
 /// Formats the size of the space, the best time and the default time in a line.
-pub fn facts(compared: &Compared) -> String {
+pub fn space_summary(compared: &ProgramResult) -> String {
     let best = if compared.is_optimum { "best of all" } else { "best known" };
     let default = compared.default.map_or(String::new(), |default| format!(", default {}", seconds(default)));
-    format!("{} points, {best} {}{default}", count(compared.size), seconds(compared.best_known))
+    format!("{} points, {best} {}{default}", points_text(compared.size), seconds(compared.best_known))
 }
 
 /// Formats the whole comparison as JSON: every search, and the summaries.
@@ -111,12 +118,12 @@ pub fn json(comparison: &Comparison) -> serde_json::Result<String> {
                 "best_us": own.best.map(|best| best * 1e6),
                 "mean_us": own.best.map(|_| own.mean * 1e6),
                 "deviation_us": own.best.map(|_| own.deviation * 1e6),
-                "reached": own.reached.0,
-                "searches": own.reached.1,
-                "trials_to_95": number(own.trials),
-                "seconds_to_95": number(own.seconds),
-                "visited": own.visited,
-                "proposal_ms": own.thinking * 1e3,
+                "reached": own.successes.0,
+                "searches": own.successes.1,
+                "trials_to_95": value_if_reached(own.trials),
+                "seconds_to_95": value_if_reached(own.seconds),
+                "visited": own.visited_share,
+                "proposal_ms": own.seconds_per_proposal * 1e3,
             })
         });
         json!({ "name": compared.name, "summary": own.collect::<Vec<_>>() })
@@ -127,10 +134,10 @@ pub fn json(comparison: &Comparison) -> serde_json::Result<String> {
         json!({
             "strategy": own.name,
             "of_best_known": own.quality,
-            "reached": own.reached.0,
-            "searches": own.reached.1,
-            "trials_to_95": number(own.trials),
-            "seconds_to_95": number(own.seconds),
+            "reached": own.successes.0,
+            "searches": own.successes.1,
+            "trials_to_95": value_if_reached(own.trials),
+            "seconds_to_95": value_if_reached(own.seconds),
         })
     });
     let overall: Vec<serde_json::Value> = overall.collect();
@@ -138,30 +145,30 @@ pub fn json(comparison: &Comparison) -> serde_json::Result<String> {
 }
 
 /// Returns the number of trials or seconds if the goal was reached.
-fn number(reached: Reached) -> Option<f64> {
+fn value_if_reached(reached: EffortToGoal) -> Option<f64> {
     match reached {
-        Reached::After(number) => Some(number),
-        Reached::Beyond(_) => None,
+        EffortToGoal::Reached(number) => Some(number),
+        EffortToGoal::NotReached(_) => None,
     }
 }
 
-fn trials(reached: Reached) -> String {
-    beyond(reached, format!("{:.0}", reached.number()))
+fn trials_text(reached: EffortToGoal) -> String {
+    with_bound(reached, format!("{:.0}", reached.value()))
 }
 
-fn time(reached: Reached) -> String {
-    beyond(reached, format!("{:.1} s", reached.number()))
+fn time_text(reached: EffortToGoal) -> String {
+    with_bound(reached, format!("{:.1} s", reached.value()))
 }
 
-fn beyond(reached: Reached, number: String) -> String {
+fn with_bound(reached: EffortToGoal, number: String) -> String {
     match reached {
-        Reached::After(_) => number,
-        Reached::Beyond(_) => format!("> {number}"),
+        EffortToGoal::Reached(_) => number,
+        EffortToGoal::NotReached(_) => format!("> {number}"),
     }
 }
 
 /// Formats a share as a percentage with two significant digits.
-fn percent(share: f64) -> String {
+fn percent_text(share: f64) -> String {
     match 100.0 * share {
         percent if percent >= 10.0 || percent <= 0.0 => format!("{percent:.1} %"),
         percent if percent < 0.001 => format!("{percent:.1e} %"),
@@ -170,7 +177,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Formats a number of points, which may exceed every integer type.
-fn count(number: f64) -> String {
+fn points_text(number: f64) -> String {
     if number < 1e9 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }
 
@@ -187,8 +194,8 @@ mod tests {
 
     #[test]
     fn shares_have_digits_that_say_something() {
-        let shown = [1.0, 0.5, 0.0123, 0.000_123, 1.23e-8, 0.0].map(percent);
+        let shown = [1.0, 0.5, 0.0123, 0.000_123, 1.23e-8, 0.0].map(percent_text);
         assert_eq!(shown, ["100.0 %", "50.0 %", "1.2 %", "0.012 %", "1.2e-6 %", "0.0 %"]);
-        assert_eq!((count(899_756.0), count(3e12)), ("899756".to_owned(), "3.0e12".to_owned()));
+        assert_eq!((points_text(899_756.0), points_text(3e12)), ("899756".to_owned(), "3.0e12".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
 //! Axes: map values to coordinates, and choose the numbers along the axis.
 
 /// Values that differ by more than this factor get a logarithmic axis.
-const FAR_APART: f64 = 8.0;
+const LOGARITHMIC_RATIO: f64 = 8.0;
 
 /// An axis.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Scale {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
-        let logarithmic = high > FAR_APART * low;
+        let logarithmic = high > LOGARITHMIC_RATIO * low;
         let (low, high) = match logarithmic {
             true => (low / 1.15, high * 1.15),
             false => {
@@ -48,12 +48,12 @@ impl Scale {
     }
 
     /// The coordinate of a value. Values outside the axis are placed at its ends.
-    pub fn at(&self, value: f64) -> f64 {
-        self.from + self.part(value) * (self.to - self.from)
+    pub fn coordinate(&self, value: f64) -> f64 {
+        self.from + self.fraction(value) * (self.to - self.from)
     }
 
     /// The relative position of a value between the lowest and the highest: 0 to 1.
-    pub fn part(&self, value: f64) -> f64 {
+    pub fn fraction(&self, value: f64) -> f64 {
         let part = match self.logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
             false => (value - self.low) / (self.high - self.low),
@@ -101,12 +101,12 @@ mod tests {
         for values in [vec![1.0, 1.5], vec![1e-6, 3e-2], vec![2e-3], vec![], vec![5.0, 5.0, 39.0]] {
             let scale = Scale::around(&values, 100.0, 0.0);
             for value in &values {
-                assert!((0.0..=100.0).contains(&scale.at(*value)), "{values:?}");
+                assert!((0.0..=100.0).contains(&scale.coordinate(*value)), "{values:?}");
             }
             let ticks = scale.ticks();
             assert!((2..=16).contains(&ticks.len()), "{values:?}: {ticks:?}");
             assert!(
-                ticks.windows(2).all(|pair| scale.at(pair[0]) > scale.at(pair[1])),
+                ticks.windows(2).all(|pair| scale.coordinate(pair[0]) > scale.coordinate(pair[1])),
                 "{values:?}: {ticks:?}"
             );
         }
@@ -117,20 +117,20 @@ mod tests {
         let near = [Scale::logarithmic(1.0, 1.0, 0.0, 1.0), Scale::between(1.0, 1.0, 0.0, 1.0)];
         let odd = [Scale::logarithmic(0.0, f64::NAN, 0.0, 1.0), Scale::between(1.0, f64::NAN, 0.0, 1.0)];
         for scale in near.into_iter().chain(odd) {
-            assert_eq!((scale.at(1.0), scale.at(2.0)), (0.0, 1.0), "{scale:?}");
+            assert_eq!((scale.coordinate(1.0), scale.coordinate(2.0)), (0.0, 1.0), "{scale:?}");
             assert!(scale.ticks().len() >= 2, "{scale:?}");
         }
         // A value without a logarithm is at the lower end.
-        assert_eq!(Scale::logarithmic(1.0, 10.0, 5.0, 6.0).at(0.0), 5.0);
+        assert_eq!(Scale::logarithmic(1.0, 10.0, 5.0, 6.0).coordinate(0.0), 5.0);
     }
 
     #[test]
     fn far_values_are_shown_by_logarithms() {
         let scale = Scale::around(&[1.0, 100.0], 0.0, 1.0);
-        assert!((scale.at(10.0) - 0.5).abs() < 1e-9);
+        assert!((scale.coordinate(10.0) - 0.5).abs() < 1e-9);
         assert!((scale.value(0.5) - 10.0).abs() < 1e-9);
         let near = Scale::from_zero(10.0, 0.0, 1.0);
-        assert_eq!((near.at(5.0), near.at(20.0)), (0.5, 1.0));
+        assert_eq!((near.coordinate(5.0), near.coordinate(20.0)), (0.5, 1.0));
         assert_eq!(near.ticks(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
     }
 }

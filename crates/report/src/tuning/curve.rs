@@ -14,7 +14,7 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 36.0;
-const FAILED: f64 = 12.0;
+const FAILED_HEIGHT: f64 = 12.0;
 
 /// Draws the search curve.
 pub fn curve(trials: &[HistoryEntry]) -> String {
@@ -32,7 +32,7 @@ pub fn curve(trials: &[HistoryEntry]) -> String {
 fn axes(across: &Scale, up: &Scale) -> String {
     let mut out = String::new();
     for value in up.ticks() {
-        let (y, label) = (up.at(value), seconds(value));
+        let (y, label) = (up.coordinate(value), seconds(value));
         let _ =
             writeln!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
         let _ = writeln!(
@@ -46,7 +46,7 @@ fn axes(across: &Scale, up: &Scale) -> String {
         let _ = writeln!(
             out,
             "<text class=\"across\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{}\">{value}</text>",
-            across.at(value),
+            across.coordinate(value),
             BOTTOM + 18.0
         );
     }
@@ -62,7 +62,7 @@ fn axes(across: &Scale, up: &Scale) -> String {
 fn points(trials: &[HistoryEntry], across: &Scale, up: &Scale) -> String {
     let mut out = String::new();
     for (at, tried) in trials.iter().enumerate() {
-        let x = across.at(at as f64);
+        let x = across.coordinate(at as f64);
         let name = if at == 0 { "the default schedule".to_owned() } else { format!("trial {at}") };
         let told = match tried.seconds {
             Some(time) => seconds(time),
@@ -73,11 +73,11 @@ fn points(trials: &[HistoryEntry], across: &Scale, up: &Scale) -> String {
             Some(time) => writeln!(
                 out,
                 "<circle class=\"trial\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"2.6\"><title>{title}</title></circle>",
-                up.at(time)
+                up.coordinate(time)
             ),
             None => writeln!(
                 out,
-                "<path class=\"failed\" d=\"M{:.1} {FAILED}l5 5m0 -5l-5 5\"><title>{title}</title></path>",
+                "<path class=\"failed\" d=\"M{:.1} {FAILED_HEIGHT}l5 5m0 -5l-5 5\"><title>{title}</title></path>",
                 x - 2.5
             ),
         };
@@ -90,7 +90,7 @@ fn best_so_far(trials: &[HistoryEntry], across: &Scale, up: &Scale) -> String {
     let mut best = f64::INFINITY;
     for (at, tried) in trials.iter().enumerate() {
         let Some(time) = tried.seconds.filter(|time| *time < best) else { continue };
-        let (x, y) = (across.at(at as f64), up.at(time));
+        let (x, y) = (across.coordinate(at as f64), up.coordinate(time));
         let _ = match path.is_empty() {
             true => write!(path, "M{x:.1} {y:.1}"),
             false => write!(path, "H{x:.1}V{y:.1}"),

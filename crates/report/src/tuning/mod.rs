@@ -17,31 +17,31 @@ use tilewright_schedule::{Refusal, apply};
 use tilewright_target::Machine;
 use tilewright_tuner::recording::Setting;
 use tilewright_tuner::roofline::{Limit, Roofline};
-use tilewright_tuner::search::Found;
-use tilewright_tuner::tune::Tuned;
+use tilewright_tuner::search::SearchOutcome;
+use tilewright_tuner::tune::TuningReport;
 
 use crate::page::STYLE;
 use crate::page::html::{escape, section, table, verbatim};
 use crate::time::{date, now, seconds};
-use bars::{Bar, histogram, lying};
+use bars::{Bar, histogram, horizontal_bars};
 use curve::curve;
 
 /// Formats a search as an HTML page: one file that refers to nothing outside itself. The roofline
 /// says how near the kernels come to the peaks of the machine. The page shows the loops of the
 /// winner, so it is an error if the winner's schedule is refused.
-pub fn tuning_page(found: &Found, roofline: &Roofline) -> Result<String, Refusal> {
-    Page { found, setting: &found.setting, machine: &found.machine, tuned: &found.tuned, roofline }.html()
+pub fn tuning_page(found: &SearchOutcome, roofline: &Roofline) -> Result<String, Refusal> {
+    Page { found, setting: &found.setting, machine: &found.machine, tuned: &found.report, roofline }.html()
 }
 
 /// The contents of a page.
 struct Page<'a> {
-    found: &'a Found,
+    found: &'a SearchOutcome,
     /// The options of the search.
     setting: &'a Setting,
     /// The machine that the program was tuned for.
     machine: &'a Machine,
     /// The report of the tuning loop.
-    tuned: &'a Tuned,
+    tuned: &'a TuningReport,
     roofline: &'a Roofline,
 }
 
@@ -52,22 +52,26 @@ impl Page<'_> {
         let curve = curve(&self.found.history.trials);
         let times: Vec<f64> = self.found.history.times().collect();
         let legend = "<p class=\"faint\">Each point is a candidate that was measured, each cross above one that \
-                      failed; the line is the best so far. The fastest were measured again in the end, taking turns, \
-                      and the numbers above are from there. Point at a mark to read it.</p>\n";
+                      failed; the line is the best so far. At the end, the fastest candidates \
+                      were measured again in turn, and the numbers above are from that comparison. \
+                      Point at a mark to read it.</p>\n";
         let mut sections = vec![
             section("Search", &format!("{legend}{curve}")),
-            section("What became of candidates", &lying("What became of candidates", &self.outcomes())),
+            section(
+                "Outcomes of candidates",
+                &horizontal_bars("Outcomes of candidates", &self.outcome_bars()),
+            ),
             section("Times of measured candidates", &histogram(&times)),
         ];
         if !self.found.is_replay {
-            let spent = lying("Where the time went", &self.spent());
-            sections.push(section("Where the time went", &spent));
+            let spent = horizontal_bars("Time by kind of work", &self.time_bars());
+            sections.push(section("Time by kind of work", &spent));
         }
         sections.extend([
             section("Schedule", &verbatim(&self.tuned.schedule)),
             section("Loops", &verbatim(&self.loops()?)),
             section("Program", &verbatim(&self.setting.task.source)),
-            section("How this was made", &table(&self.facts())),
+            section("Command and settings", &table(&self.provenance())),
         ]);
         Ok(format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -95,15 +99,17 @@ impl Page<'_> {
             let _ = writeln!(out, "<div>{name}<b>{}</b><span>{rates}</span></div>", seconds(time));
         };
         number("tuned", tuned.seconds);
-        if let Some(time) = tuned.one_shot {
+        if let Some(time) = tuned.one_shot_seconds {
             number("one shot", time);
         }
-        number("default", tuned.default);
+        number("default", tuned.default_seconds);
         let gain = match tuned.is_default {
-            true => "Nothing faster than the default schedule was found.".to_owned(),
-            false => format!("{:.2} times as fast as the default schedule.", tuned.default / tuned.seconds),
+            true => "No schedule faster than the default schedule was found.".to_owned(),
+            false => {
+                format!("{:.2} times as fast as the default schedule.", tuned.default_seconds / tuned.seconds)
+            }
         };
-        let _ = writeln!(out, "</div>\n<p>{gain} {}</p>", escape(&self.limit()));
+        let _ = writeln!(out, "</div>\n<p>{gain} {}</p>", escape(&self.limit_sentence()));
         if let Some(proof) = tuned.proof.describe() {
             let _ = writeln!(out, "<p>Proof: {}.</p>", escape(&proof));
         }
@@ -111,11 +117,11 @@ impl Page<'_> {
     }
 
     /// Describes the limit that the roofline gives.
-    fn limit(&self) -> String {
+    fn limit_sentence(&self) -> String {
         let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
-            return "What this machine can do at most is not known.".to_owned();
+            return "The peak rates of this machine are not known.".to_owned();
         };
-        let unless = match self.machine.target().hardware().warm_caches() {
+        let unless = match self.machine.target().hardware().warm_cache_sizes() {
             [] => "",
             _ => " unless the caches hold the data",
         };
@@ -134,24 +140,24 @@ impl Page<'_> {
     }
 
     /// The number of candidates of each outcome, and of points that were never compiled, by reason.
-    fn outcomes(&self) -> Vec<Bar> {
+    fn outcome_bars(&self) -> Vec<Bar> {
         let ended = self.tuned.outcomes.iter().map(|(kind, count)| (kind.to_string(), *count));
         let rejected = self.tuned.rejections.iter();
         let rejected = rejected.map(|(reason, count)| (format!("not compiled: {reason}"), *count));
-        let slow = (self.tuned.too_slow > 0)
-            .then(|| ("not compiled: expected to be slow".to_owned(), self.tuned.too_slow));
+        let slow = (self.tuned.predicted_too_slow > 0)
+            .then(|| ("not compiled: expected to be slow".to_owned(), self.tuned.predicted_too_slow));
         let all = ended.chain(rejected).chain(slow);
         all.map(|(label, count)| Bar { label, value: count as f64, text: count.to_string() }).collect()
     }
 
-    fn spent(&self) -> Vec<Bar> {
+    fn time_bars(&self) -> Vec<Bar> {
         let whole = self.tuned.elapsed.as_secs_f64().max(1e-9);
         let bar = |(label, time): (&str, f64)| Bar {
             label: label.to_owned(),
             value: time,
             text: format!("{time:.2} s, {:.0} %", 100.0 * time / whole),
         };
-        self.tuned.spent.parts().into_iter().map(bar).collect()
+        self.tuned.time_spent.parts().into_iter().map(bar).collect()
     }
 
     /// The winner's loops, as `tilewright show --stage loops` prints them.
@@ -161,14 +167,17 @@ impl Page<'_> {
     }
 
     /// Everything that is needed to repeat the run.
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    fn provenance(&self) -> Vec<(&'static str, String)> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
         let replayed = if self.found.is_replay { ", replayed from a recording" } else { "" };
-        let place = match task.place.device() {
-            None => task.place.options(),
+        let place = match task.target.device() {
+            None => task.target.options(),
             Some(_) => {
-                vec![("target", task.place.name().to_string()), ("takes", self.tuned.resources.clone())]
+                vec![
+                    ("target", task.target.target_name().to_string()),
+                    ("resources", self.tuned.resources.clone()),
+                ]
             }
         };
         let first = [("command", command_line(std::env::args())), ("machine", self.model())];
@@ -176,7 +185,7 @@ impl Page<'_> {
             ("trials", format!("{} in {elapsed:.1} s{replayed}", self.tuned.trials)),
             ("strategy", strategy.clone()),
             ("seed", seed.to_string()),
-            ("workers lost", self.tuned.replaced.to_string()),
+            ("workers lost", self.tuned.lost_workers.to_string()),
             ("date", format!("{} UTC", date(now()))),
             ("version", format!("tilewright {TOOL_VERSION}")),
         ];

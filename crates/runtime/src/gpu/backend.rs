@@ -21,20 +21,20 @@ pub(super) struct Address(pub(super) u64);
 
 /// One argument of a kernel: the low `bytes` bytes of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ArgumentWord {
     pub(super) bits: u64,
     pub(super) bytes: usize,
 }
 
-impl From<Address> for Word {
-    fn from(address: Address) -> Word {
-        Word { bits: address.0, bytes: size_of::<u64>() }
+impl From<Address> for ArgumentWord {
+    fn from(address: Address) -> ArgumentWord {
+        ArgumentWord { bits: address.0, bytes: size_of::<u64>() }
     }
 }
 
 /// A kernel, with the requirements of all its launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KernelUse {
+pub(super) struct KernelRequirements {
     /// Its name in the source text.
     pub(super) name: String,
     /// The largest number of bytes of shared memory that a launch gives.
@@ -77,12 +77,12 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
     /// The memory has at least this many bytes.
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError>;
 
-    /// Copies bytes to the device, at offset `behind` from the start of a block.
+    /// Copies bytes to the device, at byte `offset` from the start of a block.
     ///
     /// # Safety
     ///
     /// The block has at least `from.len()` bytes from that offset on.
-    unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError>;
+    unsafe fn upload(&self, from: &[u8], to: Address, offset: usize) -> Result<(), GpuError>;
 
     /// Copies bytes from the device, once all operations that were queued before are done.
     ///
@@ -99,7 +99,7 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError>;
 
     /// Compiles a source text, and finds these kernels in it.
-    fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError>;
+    fn compile(&self, text: &str, kernels: &[KernelRequirements]) -> Result<Box<dyn Module>, GpuError>;
 
     /// A stopwatch with the clock of the device.
     fn stopwatch(&self) -> Result<Box<dyn Stopwatch>, GpuError>;
@@ -109,10 +109,10 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
 
     /// Waits until all operations are done, also those that other libraries have queued. Ignores
     /// failures, because there is no caller to report them to.
-    fn settle(&self);
+    fn wait_for_all_streams(&self);
 
     /// Access to the streams of other libraries; `None` if this backend has none.
-    fn streams(&self) -> Option<&dyn Streams> {
+    fn streams(&self) -> Option<&dyn ForeignStreams> {
         None
     }
 }
@@ -121,32 +121,32 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// The device's own stream.
-    Own,
+    Device,
     /// A stream of another library; 0 is the default stream, which all libraries share.
     Foreign(u64),
 }
 
 /// The streams of other libraries. Every unsafe function requires that a stream belongs to this
 /// device.
-pub(super) trait Streams {
+pub(super) trait ForeignStreams {
     /// A new mark for streams.
-    fn mark(&self) -> Result<Box<dyn Mark>, GpuError>;
+    fn new_event(&self) -> Result<Box<dyn StreamEvent>, GpuError>;
 
     /// Checks whether the stream is being captured: its operations do not run, but are recorded to
     /// run later.
     unsafe fn is_captured(&self, stream: u64) -> Result<bool, GpuError>;
 
     /// Waits until all operations that are queued on the stream are done.
-    unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError>;
+    unsafe fn wait_for_stream(&self, stream: u64) -> Result<(), GpuError>;
 }
 
 /// A position in a stream, for which another stream can wait. The host does not wait.
-pub(super) trait Mark: Send {
-    /// Moves the mark behind all operations that are queued on `on` so far.
-    unsafe fn set(&mut self, on: Queue) -> Result<(), GpuError>;
+pub(super) trait StreamEvent: Send {
+    /// Moves the mark behind all operations that are queued on `queue` so far.
+    unsafe fn record_on(&mut self, queue: Queue) -> Result<(), GpuError>;
 
-    /// Makes all operations that are queued on `on` from now on wait for the mark.
-    unsafe fn hold(&mut self, on: Queue) -> Result<(), GpuError>;
+    /// Makes all operations that are queued on `queue` from now on wait for the mark.
+    unsafe fn make_queue_wait(&mut self, queue: Queue) -> Result<(), GpuError>;
 }
 
 /// Compiled code on a device.
@@ -164,8 +164,8 @@ pub(super) trait Module: Send + Sync {
         &self,
         kernel: usize,
         launch: &Launch,
-        arguments: &[Word],
-        on: Queue,
+        arguments: &[ArgumentWord],
+        queue: Queue,
     ) -> Result<(), GpuError>;
 }
 

@@ -12,14 +12,14 @@ use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Argument, Command, Launch};
 use tilewright_ir::{Number, Role, TensorId};
 
-use super::backend::{Address, Mark, Queue, Word};
+use super::backend::{Address, ArgumentWord, Queue, StreamEvent};
 use super::buffer::DeviceBuffer;
 use super::commands::{self, Variables, launches};
 use super::device::Device;
 use super::error::GpuError;
-use super::executable::{Code, GpuExecutable, Place};
+use super::executable::{BufferStorage, Code, GpuExecutable};
 use super::memory::Memory;
-use crate::kernel::{RunError, told};
+use crate::kernel::{RunError, check_status};
 use crate::signature::{Parameter, Signature, check_all};
 use crate::source::Source;
 use crate::view::{View, ViewMut};
@@ -31,25 +31,25 @@ pub struct GpuBound {
     /// The memory of constant inputs, of the constants that `setup` computed, and of scratch
     /// buffers, each at the index of its buffer in the nest. Only the memory of constant inputs can
     /// have other holders.
-    held: Vec<Option<Arc<Memory>>>,
+    buffer_memory: Vec<Option<Arc<Memory>>>,
     /// The status word, in which a failed check stores its number. The word is 0, or comes from a
     /// call that nobody has waited for yet.
     status: Memory,
     /// The thread that queues a call holds the lock: the launches of two calls must not mix, since
     /// they share the scratch memory.
-    calls: Mutex<Calls>,
+    calls: Mutex<CallState>,
     /// Whether any call was queued on a stream of another library.
-    is_abroad: AtomicBool,
+    used_foreign_stream: AtomicBool,
 }
 
 /// The state that calls share.
 #[derive(Default)]
-struct Calls {
+struct CallState {
     /// The copies on the device that [`GpuBound::run`] uses, kept from its first call on.
     copies: Option<Copies>,
     /// The end of the last call, for which the next call waits: the two may be on different
     /// streams, and they share memory.
-    last: Option<Box<dyn Mark>>,
+    last_call: Option<Box<dyn StreamEvent>>,
 }
 
 /// The copies of the caller's tensors on the device.
@@ -59,7 +59,7 @@ struct Copies {
 }
 
 /// The arguments of one call: the addresses of its tensors, and the bits of its scalars.
-struct Given {
+struct CallArguments {
     inputs: SmallVec<[Address; 8]>,
     results: SmallVec<[Address; 8]>,
     scalars: Vec<u64>,
@@ -84,27 +84,27 @@ impl GpuExecutable {
         let parameters = &code.signature.constants;
         check_all("constant inputs", parameters, constants.iter().map(|buffer| buffer.layout()))?;
         check_device(&code.device, parameters, constants.iter().copied())?;
-        let held = code.places.iter().map(|place| held_memory(&code.device, *place, constants));
-        let held = held.collect::<Result<Vec<_>, _>>()?;
+        let buffer_memory = code.storage.iter().map(|place| memory_for(&code.device, *place, constants));
+        let held = buffer_memory.collect::<Result<Vec<_>, _>>()?;
         let status = Memory::zeroed(&code.device, size_of::<i64>())?;
-        let (calls, is_abroad) = (Mutex::default(), AtomicBool::new(false));
-        let mut bound = GpuBound { code, held, status, calls, is_abroad };
+        let (calls, used_foreign_stream) = (Mutex::default(), AtomicBool::new(false));
+        let mut bound = GpuBound { code, buffer_memory: held, status, calls, used_foreign_stream };
         bound.set_up()?;
-        bound.forget_what_only_setup_reads();
+        bound.release_setup_only_memory();
         Ok(bound)
     }
 }
 
 /// The memory of a buffer; `None` if each call gives the buffer, or if it is inside a kernel.
-fn held_memory(
+fn memory_for(
     device: &Device,
-    place: Place,
+    place: BufferStorage,
     constants: &[&DeviceBuffer],
 ) -> Result<Option<Arc<Memory>>, GpuError> {
     Ok(match place {
-        Place::Given(Source::Constant(at)) => Some(Arc::clone(constants[at].memory())),
-        Place::Owned(bytes) => Some(Arc::new(Memory::zeroed(device, bytes)?)),
-        Place::Given(Source::Input(_) | Source::Result(_)) | Place::Inside => None,
+        BufferStorage::FromCaller(Source::Constant(at)) => Some(Arc::clone(constants[at].memory())),
+        BufferStorage::Owned(bytes) => Some(Arc::new(Memory::zeroed(device, bytes)?)),
+        BufferStorage::FromCaller(Source::Input(_) | Source::Result(_)) | BufferStorage::KernelLocal => None,
     })
 }
 
@@ -114,7 +114,7 @@ fn check_device<'a>(
     buffers: impl Iterator<Item = &'a DeviceBuffer>,
 ) -> Result<(), GpuError> {
     match parameters.iter().zip(buffers).find(|(_, buffer)| buffer.device() != device) {
-        Some((parameter, _)) => Err(GpuError::OtherDevice(parameter.name.clone())),
+        Some((parameter, _)) => Err(GpuError::WrongDevice(parameter.name.clone())),
         None => Ok(()),
     }
 }
@@ -146,14 +146,14 @@ impl GpuBound {
         check_all("inputs", &signature.inputs, inputs.iter().map(View::layout))?;
         check_all("results", &signature.results, results.iter().map(|view| view.layout()))?;
         let mut calls = self.lock();
-        let Calls { copies, last } = &mut *calls;
+        let CallState { copies, last_call: last } = &mut *calls;
         let copies = match copies {
             Some(copies) => copies,
             none => none.insert(Copies::new(&self.code)?),
         };
         copies.upload(&signature.results, inputs, results)?;
-        let given = Given::new(copies.inputs.iter(), copies.results.iter(), scalars);
-        self.queue(&self.code.commands.body, &given, Queue::Own, last)?;
+        let arguments = CallArguments::new(copies.inputs.iter(), copies.results.iter(), scalars);
+        self.queue(&self.code.commands.body, &arguments, Queue::Device, last)?;
         self.wait_for(last)?;
         copies.download(results)
     }
@@ -167,8 +167,8 @@ impl GpuBound {
         results: &mut [&mut DeviceBuffer],
         scalars: &[Number],
     ) -> Result<(), RunError> {
-        let given = self.given(inputs, results, scalars)?;
-        Ok(self.queue(&self.code.commands.body, &given, Queue::Own, &mut self.lock().last)?)
+        let arguments = self.check_arguments(inputs, results, scalars)?;
+        Ok(self.queue(&self.code.commands.body, &arguments, Queue::Device, &mut self.lock().last_call)?)
     }
 
     /// Queues a call on a CUDA stream of another library, like one of that library's kernels; 0 is
@@ -185,47 +185,47 @@ impl GpuBound {
         results: &mut [&mut DeviceBuffer],
         scalars: &[Number],
     ) -> Result<(), RunError> {
-        let given = self.given(inputs, results, scalars)?;
+        let arguments = self.check_arguments(inputs, results, scalars)?;
         let streams = self.device().streams()?;
         // SAFETY: guaranteed by the caller.
         let is_captured = unsafe { streams.is_captured(stream)? };
         if is_captured && self.may_fail() {
-            return Err(GpuError::Captured.into());
+            return Err(GpuError::CannotCapture.into());
         }
-        self.is_abroad.store(true, Ordering::Relaxed);
+        self.used_foreign_stream.store(true, Ordering::Relaxed);
         let mut calls = self.lock();
-        let last = &mut calls.last;
+        let last = &mut calls.last_call;
         // A captured call runs later, and there is nothing to wait for.
         let mut nothing = None;
         let last = if is_captured { &mut nothing } else { last };
         if self.shares_memory() && !is_captured && last.is_none() {
-            *last = Some(streams.mark()?);
+            *last = Some(streams.new_event()?);
         }
-        self.queue(&self.code.commands.body, &given, Queue::Foreign(stream), last)?;
+        self.queue(&self.code.commands.body, &arguments, Queue::Foreign(stream), last)?;
         // The lock is still held, so the failure that is reported is that of this call.
         if self.may_fail() { self.wait_for(last) } else { Ok(()) }
     }
 
     /// Checks the arguments of a call with tensors that are on the device.
-    fn given(
+    fn check_arguments(
         &self,
         inputs: &[&DeviceBuffer],
         results: &mut [&mut DeviceBuffer],
         scalars: &[Number],
-    ) -> Result<Given, RunError> {
+    ) -> Result<CallArguments, RunError> {
         let signature = &self.code.signature;
         let scalars = signature.scalar_bits(scalars)?;
         check_all("inputs", &signature.inputs, inputs.iter().map(|buffer| buffer.layout()))?;
         check_all("results", &signature.results, results.iter().map(|buffer| buffer.layout()))?;
         check_device(self.device(), &signature.inputs, inputs.iter().copied())?;
         check_device(self.device(), &signature.results, results.iter().map(|buffer| &**buffer))?;
-        results.iter_mut().try_for_each(|buffer| buffer.part_from_sharers())?;
-        Ok(Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars))
+        results.iter_mut().try_for_each(|buffer| buffer.copy_if_shared())?;
+        Ok(CallArguments::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars))
     }
 
     /// Checks whether calls write to memory that is not the caller's.
     fn shares_memory(&self) -> bool {
-        self.may_fail() || self.code.places.iter().any(|place| matches!(place, Place::Owned(_)))
+        self.may_fail() || self.code.storage.iter().any(|place| matches!(place, BufferStorage::Owned(_)))
     }
 
     /// Checks whether a call may find a subscript outside of its tensor. Only a wait reports that,
@@ -237,13 +237,13 @@ impl GpuBound {
     /// Waits until all calls that were queued here are done, and reports the failure of any call
     /// since the last wait.
     pub fn wait(&self) -> Result<(), RunError> {
-        self.wait_for(&mut self.lock().last)
+        self.wait_for(&mut self.lock().last_call)
     }
 
-    fn wait_for(&self, last: &mut Option<Box<dyn Mark>>) -> Result<(), RunError> {
+    fn wait_for(&self, last: &mut Option<Box<dyn StreamEvent>>) -> Result<(), RunError> {
         if let Some(last) = last {
             // SAFETY: the queue is the device's own stream.
-            unsafe { last.hold(Queue::Own)? };
+            unsafe { last.make_queue_wait(Queue::Device)? };
         }
         if self.code.checks.is_empty() {
             return Ok(self.device().wait()?);
@@ -254,35 +254,35 @@ impl GpuBound {
         if status != 0 {
             self.status.clear()?;
         }
-        told(status, &self.code.checks)
+        check_status(status, &self.code.checks)
     }
 
     /// Computes the constants by running `setup`.
     fn set_up(&mut self) -> Result<(), RunError> {
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
-        let given = Given { inputs: SmallVec::new(), results: SmallVec::new(), scalars };
-        self.queue(&self.code.commands.setup, &given, Queue::Own, &mut None)?;
+        let arguments = CallArguments { inputs: SmallVec::new(), results: SmallVec::new(), scalars };
+        self.queue(&self.code.commands.setup, &arguments, Queue::Device, &mut None)?;
         self.wait()
     }
 
     /// Releases memory that no call reads, such as weights of which there is a packed copy. The
     /// memory is freed if nobody else holds it.
-    fn forget_what_only_setup_reads(&mut self) {
+    fn release_setup_only_memory(&mut self) {
         let body = launches(&self.code.commands.body);
         let arguments = body.iter().flat_map(|launch| &launch.arguments);
-        let mut read = vec![false; self.held.len()];
+        let mut read = vec![false; self.buffer_memory.len()];
         for argument in arguments {
             if let Argument::Buffer(tensor) = argument {
                 read[tensor.index()] = true;
             }
         }
-        for (memory, read) in self.held.iter_mut().zip(read) {
+        for (memory, read) in self.buffer_memory.iter_mut().zip(read) {
             memory.take_if(|_| !read);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, CallState> {
         // A thread that panicked leaves nothing incomplete but a call that nobody waits for.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,19 +291,21 @@ impl GpuBound {
     fn queue(
         &self,
         commands: &[Command],
-        given: &Given,
-        on: Queue,
-        last: &mut Option<Box<dyn Mark>>,
+        call_arguments: &CallArguments,
+        queue: Queue,
+        last: &mut Option<Box<dyn StreamEvent>>,
     ) -> Result<(), GpuError> {
         if let Some(last) = last {
             // SAFETY: the caller that named a stream of another library guarantees that it belongs
             // to the device.
-            unsafe { last.hold(on)? };
+            unsafe { last.make_queue_wait(queue)? };
         }
-        commands::run(commands, &mut |launch, variables| self.queue_kernel(launch, variables, given, on))?;
+        commands::run(commands, &mut |launch, variables| {
+            self.queue_kernel(launch, variables, call_arguments, queue)
+        })?;
         match last {
             // SAFETY: as above.
-            Some(last) => unsafe { last.set(on) },
+            Some(last) => unsafe { last.record_on(queue) },
             None => Ok(()),
         }
     }
@@ -312,34 +314,40 @@ impl GpuBound {
         &self,
         launch: &Launch,
         variables: &Variables,
-        given: &Given,
-        on: Queue,
+        call_arguments: &CallArguments,
+        queue: Queue,
     ) -> Result<(), GpuError> {
         if launch.grid.contains(&0) {
             return Ok(());
         }
         let kernel = self.code.kernels.get(&launch.kernel);
         let kernel = *kernel.ok_or_else(|| GpuError::NoKernel(launch.kernel.clone()))?;
-        let words = launch.arguments.iter().map(|argument| self.word(argument, variables, given));
-        let words = words.collect::<Result<SmallVec<[Word; 16]>, _>>()?;
+        let words =
+            launch.arguments.iter().map(|argument| self.argument_word(argument, variables, call_arguments));
+        let words = words.collect::<Result<SmallVec<[ArgumentWord; 16]>, _>>()?;
         // SAFETY: when the code was compiled, the kernels were checked to take these arguments.
         // Every buffer was checked to have the type and shape that the code was generated for. The
         // queue is as in `queue`.
-        unsafe { self.code.module.launch(kernel, launch, &words, on) }
+        unsafe { self.code.module.launch(kernel, launch, &words, queue) }
     }
 
     /// The value that a kernel gets for an argument.
-    fn word(&self, argument: &Argument, variables: &Variables, given: &Given) -> Result<Word, GpuError> {
-        let unknown = |what: &str| GpuError::Unknown(what.to_owned());
+    fn argument_word(
+        &self,
+        argument: &Argument,
+        variables: &Variables,
+        call_arguments: &CallArguments,
+    ) -> Result<ArgumentWord, GpuError> {
+        let unknown = |what: &str| GpuError::MissingOnHost(what.to_owned());
         Ok(match argument {
             Argument::Buffer(tensor) => {
-                self.address(*tensor, given).ok_or_else(|| unknown("a buffer"))?.into()
+                self.address(*tensor, call_arguments).ok_or_else(|| unknown("a buffer"))?.into()
             }
-            Argument::Scalar(scalar) => Word {
-                bits: given.scalars[scalar.index()],
+            Argument::Scalar(scalar) => ArgumentWord {
+                bits: call_arguments.scalars[scalar.index()],
                 bytes: self.code.signature.scalars[scalar.index()].dtype.bytes(),
             },
-            Argument::Variable(var) => Word {
+            Argument::Variable(var) => ArgumentWord {
                 bits: variables.get(*var).ok_or_else(|| unknown("a variable"))? as u64,
                 bytes: size_of::<i64>(),
             },
@@ -348,12 +356,14 @@ impl GpuBound {
     }
 
     /// The address of a buffer; `None` for a tensor of the caller while there is no call.
-    fn address(&self, tensor: TensorId, given: &Given) -> Option<Address> {
-        match self.code.places[tensor.index()] {
-            Place::Given(Source::Input(at)) => given.inputs.get(at).copied(),
-            Place::Given(Source::Result(at)) => given.results.get(at).copied(),
-            Place::Given(Source::Constant(_)) | Place::Owned(_) | Place::Inside => {
-                self.held[tensor.index()].as_ref().map(|memory| memory.address())
+    fn address(&self, tensor: TensorId, call_arguments: &CallArguments) -> Option<Address> {
+        match self.code.storage[tensor.index()] {
+            BufferStorage::FromCaller(Source::Input(at)) => call_arguments.inputs.get(at).copied(),
+            BufferStorage::FromCaller(Source::Result(at)) => call_arguments.results.get(at).copied(),
+            BufferStorage::FromCaller(Source::Constant(_))
+            | BufferStorage::Owned(_)
+            | BufferStorage::KernelLocal => {
+                self.buffer_memory[tensor.index()].as_ref().map(|memory| memory.address())
             }
         }
     }
@@ -362,20 +372,24 @@ impl GpuBound {
 /// Waits for the streams of other libraries, which may still use the code and the memory.
 impl Drop for GpuBound {
     fn drop(&mut self) {
-        if *self.is_abroad.get_mut() {
-            self.device().backend().settle();
+        if *self.used_foreign_stream.get_mut() {
+            self.device().backend().wait_for_all_streams();
         }
     }
 }
 
-impl Given {
+impl CallArguments {
     fn new<'a>(
         inputs: impl Iterator<Item = &'a DeviceBuffer>,
         results: impl Iterator<Item = &'a DeviceBuffer>,
         scalars: Vec<u64>,
-    ) -> Given {
+    ) -> CallArguments {
         let address = |buffer: &DeviceBuffer| buffer.memory().address();
-        Given { inputs: inputs.map(address).collect(), results: results.map(address).collect(), scalars }
+        CallArguments {
+            inputs: inputs.map(address).collect(),
+            results: results.map(address).collect(),
+            scalars,
+        }
     }
 }
 

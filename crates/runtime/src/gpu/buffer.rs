@@ -16,7 +16,7 @@ use crate::signature::check_layout;
 use crate::view::{Layout, View, ViewMut};
 
 /// Bytes that are made at a time: whole elements, and enough work for all cores.
-const PART: usize = 32 << 20;
+const PART_BYTES: usize = 32 << 20;
 
 /// The alignment of tensors that kernels take, in bytes: kernels read and write this many bytes at
 /// a time.
@@ -71,18 +71,18 @@ impl DeviceBuffer {
         device: &Device,
         dtype: DType,
         shape: &[usize],
-        make: impl Fn(usize, &mut [u8]) + Sync,
+        write_part: impl Fn(usize, &mut [u8]) + Sync,
     ) -> Result<DeviceBuffer, RunError> {
         let layout = Layout::contiguous(dtype, shape)?;
         let bytes = layout.bytes();
         let memory = Memory::new(device, bytes)?;
-        let length = |begin: usize| PART.min(bytes.saturating_sub(begin));
-        let [mut ready, mut next] = [0, PART].map(|begin| vec![0; length(begin)]);
-        make(0, &mut ready);
-        for begin in (0..bytes).step_by(PART) {
-            next.truncate(length(begin + PART));
+        let length = |begin: usize| PART_BYTES.min(bytes.saturating_sub(begin));
+        let [mut ready, mut next] = [0, PART_BYTES].map(|begin| vec![0; length(begin)]);
+        write_part(0, &mut ready);
+        for begin in (0..bytes).step_by(PART_BYTES) {
+            next.truncate(length(begin + PART_BYTES));
             std::thread::scope(|scope| {
-                scope.spawn(|| make(begin + PART, &mut next));
+                scope.spawn(|| write_part(begin + PART_BYTES, &mut next));
                 memory.upload_part(begin, &ready)
             })?;
             std::mem::swap(&mut ready, &mut next);
@@ -106,14 +106,14 @@ impl DeviceBuffer {
     /// At the address, the device has as many elements of this type as the shape says. Until all
     /// operations that were queued with this tensor are done, nobody else writes the elements.
     /// Nobody else reads them either, if the tensor is a result.
-    pub unsafe fn foreign(
+    pub unsafe fn from_foreign(
         device: &Device,
         dtype: DType,
         shape: &[usize],
         address: u64,
     ) -> Result<DeviceBuffer, RunError> {
         if device.gpu().api != GpuApi::Cuda {
-            return Err(GpuError::Foreign(device.name()).into());
+            return Err(GpuError::ForeignUnsupported(device.name()).into());
         }
         if !address.is_multiple_of(ALIGNMENT) {
             return Err(GpuError::Misaligned(ALIGNMENT).into());
@@ -143,7 +143,7 @@ impl DeviceBuffer {
     /// Replaces all elements by those of a tensor of the host, with any strides.
     pub fn upload(&mut self, view: &View<'_>) -> Result<(), RunError> {
         self.check(view.layout())?;
-        self.part_from_sharers()?;
+        self.copy_if_shared()?;
         match view.contiguous_bytes() {
             Some(bytes) => self.memory.upload(bytes)?,
             None => self.memory.upload(Buffer::pack(view)?.bytes())?,
@@ -155,9 +155,9 @@ impl DeviceBuffer {
     pub fn copy_from(&mut self, from: &DeviceBuffer) -> Result<(), RunError> {
         self.check(&from.layout)?;
         if from.device() != self.device() {
-            return Err(GpuError::OtherDevice("what is copied".to_owned()).into());
+            return Err(GpuError::WrongDevice("copied tensor".to_owned()).into());
         }
-        self.part_from_sharers()?;
+        self.copy_if_shared()?;
         Ok(self.memory.copy_from(&from.memory)?)
     }
 
@@ -201,16 +201,16 @@ impl DeviceBuffer {
 
     /// Moves the tensor to a new copy of its memory for writing, if bound programs share the
     /// memory.
-    pub(super) fn part_from_sharers(&mut self) -> Result<(), GpuError> {
+    pub(super) fn copy_if_shared(&mut self) -> Result<(), GpuError> {
         if self.is_shared() {
-            let own = Memory::new(self.device(), self.layout.bytes())?;
-            own.copy_from(&self.memory)?;
-            self.memory = Arc::new(own);
+            let copy = Memory::new(self.device(), self.layout.bytes())?;
+            copy.copy_from(&self.memory)?;
+            self.memory = Arc::new(copy);
         }
         Ok(())
     }
 
     fn check(&self, found: &Layout) -> Result<(), RunError> {
-        check_layout("what is copied", &self.layout, found)
+        check_layout("copied tensor", &self.layout, found)
     }
 }

@@ -22,7 +22,7 @@ impl Variables {
             Atom::Var(var) => self.get(*var),
             _ => None,
         };
-        index.eval(&mut leaf).ok_or_else(|| GpuError::Unknown("an extent or a condition".to_owned()))
+        index.eval(&mut leaf).ok_or_else(|| GpuError::MissingOnHost("an extent or a condition".to_owned()))
     }
 
     fn all_hold(&self, conditions: &[IndexExpr]) -> Result<bool, GpuError> {
@@ -40,10 +40,10 @@ pub(super) fn run(
     commands: &[Command],
     launch: &mut dyn FnMut(&Launch, &Variables) -> Result<(), GpuError>,
 ) -> Result<(), GpuError> {
-    run_inside(&mut Variables::default(), commands, launch)
+    run_with_variables(&mut Variables::default(), commands, launch)
 }
 
-fn run_inside(
+fn run_with_variables(
     variables: &mut Variables,
     commands: &[Command],
     launch: &mut dyn FnMut(&Launch, &Variables) -> Result<(), GpuError>,
@@ -54,13 +54,13 @@ fn run_inside(
             Command::Repeat { var, extent, body } => {
                 for at in 0..variables.value(extent)? {
                     variables.0.push((*var, at));
-                    run_inside(variables, body, launch)?;
+                    run_with_variables(variables, body, launch)?;
                     variables.0.pop();
                 }
             }
             Command::Choose { conditions, then, otherwise } => {
                 let chosen = if variables.all_hold(conditions)? { then } else { otherwise };
-                run_inside(variables, chosen, launch)?;
+                run_with_variables(variables, chosen, launch)?;
             }
         }
     }
@@ -114,19 +114,19 @@ mod tests {
 
     #[test]
     fn loops_and_choices_run_in_order() {
-        let mut told = Vec::new();
-        let mut note = |launch: &Launch, variables: &Variables| {
+        let mut launched = Vec::new();
+        let mut record = |launch: &Launch, variables: &Variables| {
             let values = [0, 1].map(|at| variables.get(VarId(at)).unwrap_or(-1));
-            told.push(format!("{}{}{}", launch.kernel, values[0], values[1]));
+            launched.push(format!("{}{}{}", launch.kernel, values[0], values[1]));
             Ok(())
         };
-        run(&nested(), &mut note).unwrap();
-        assert_eq!(told, ["c0-1", "a10", "b1-1", "a20", "a21", "b2-1"]);
+        run(&nested(), &mut record).unwrap();
+        assert_eq!(launched, ["c0-1", "a10", "b1-1", "a20", "a21", "b2-1"]);
         assert_eq!(launches(&nested()).iter().map(|launch| &*launch.kernel).collect::<String>(), "abc");
     }
 
     #[test]
-    fn a_failure_ends_it_and_an_open_extent_is_one() {
+    fn failures_and_unknown_extents_end_the_run() {
         let mut left = 2;
         let mut fail = |_: &Launch, _: &Variables| {
             left -= 1;
@@ -136,6 +136,6 @@ mod tests {
         assert_eq!(left, 0);
         let open = Command::Repeat { var: VarId(0), extent: var(7), body: vec![launch("a")] };
         let error = run(&[open], &mut |_, _| Ok(())).unwrap_err();
-        assert!(matches!(error, GpuError::Unknown(_)), "{error}");
+        assert!(matches!(error, GpuError::MissingOnHost(_)), "{error}");
     }
 }

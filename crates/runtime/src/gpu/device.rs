@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilewright_target::{Gpu, GpuApi, TargetName};
 
-use super::backend::{Backend, Queue, Streams};
+use super::backend::{Backend, ForeignStreams, Queue};
 use super::error::GpuError;
 use super::{cuda, opencl};
 
@@ -86,12 +86,12 @@ impl Device {
     /// # Safety
     ///
     /// Both are streams of this device.
-    pub unsafe fn let_wait(&self, stream: u64, other: u64) -> Result<(), GpuError> {
-        let mut mark = self.streams()?.mark()?;
+    pub unsafe fn make_stream_wait(&self, stream: u64, other: u64) -> Result<(), GpuError> {
+        let mut event = self.streams()?.new_event()?;
         // SAFETY: guaranteed by the caller.
         unsafe {
-            mark.set(Queue::Foreign(other))?;
-            mark.hold(Queue::Foreign(stream))
+            event.record_on(Queue::Foreign(other))?;
+            event.make_queue_wait(Queue::Foreign(stream))
         }
     }
 
@@ -100,13 +100,13 @@ impl Device {
     /// # Safety
     ///
     /// `stream` is a stream of this device.
-    pub unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError> {
+    pub unsafe fn wait_for_stream(&self, stream: u64) -> Result<(), GpuError> {
         // SAFETY: guaranteed by the caller.
-        unsafe { self.streams()?.wait_for(stream) }
+        unsafe { self.streams()?.wait_for_stream(stream) }
     }
 
-    pub(super) fn streams(&self) -> Result<&dyn Streams, GpuError> {
-        self.backend.streams().ok_or_else(|| GpuError::Foreign(self.name()))
+    pub(super) fn streams(&self) -> Result<&dyn ForeignStreams, GpuError> {
+        self.backend.streams().ok_or_else(|| GpuError::ForeignUnsupported(self.name()))
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {

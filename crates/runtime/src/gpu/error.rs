@@ -13,7 +13,11 @@ pub enum GpuError {
     #[error("there is no {} on this machine", driver(*.0))]
     NoDriver(GpuApi),
     /// The driver is too old. Versions are 1000 times the major plus 10 times the minor version.
-    #[error("the CUDA driver is one of CUDA {}, and CUDA {} or newer is needed", version(*.found), version(*.wanted))]
+    #[error(
+        "the CUDA driver supports CUDA {}, but CUDA {} or newer is needed",
+        version(*.found),
+        version(*.wanted)
+    )]
     OldDriver {
         /// The version of the driver.
         found: i32,
@@ -32,19 +36,19 @@ pub enum GpuError {
     },
     /// NVRTC, the compiler for CUDA, is missing.
     #[error(
-        "there is no NVRTC on this machine, which compiles for CUDA: it comes with the CUDA toolkit, and with the \
-         Python package nvidia-cuda-nvrtc; LD_LIBRARY_PATH says where to look"
+        "NVRTC, the compiler for CUDA, was not found: install the CUDA toolkit or the Python package \
+         nvidia-cuda-nvrtc, or add the folder of libnvrtc to LD_LIBRARY_PATH"
     )]
     NoCompiler,
     /// The device's compiler refused the source text.
-    #[error("the device's compiler says:\n{log}")]
+    #[error("the device's compiler rejected the generated code:\n{log}")]
     Compile {
         /// The complete log of the compiler.
         log: String,
     },
     /// The code is in another language than that of the device.
     #[error("{} code cannot run on {device}", .dialect.name())]
-    OtherDialect {
+    WrongDialect {
         /// The language of the code.
         dialect: Dialect,
         /// The name of the device.
@@ -55,15 +59,15 @@ pub enum GpuError {
     NoKernel(String),
     /// A kernel has other parameters than a launch passes. This is a bug in the code that wrote the
     /// text.
-    #[error("kernel `{0}` has other parameters than it is launched with")]
-    OtherParameters(String),
+    #[error("the parameters of kernel `{0}` do not match the arguments of its launch")]
+    ParameterMismatch(String),
     /// A command of the host needs a buffer or a number that the host does not have. This is a bug
     /// in the code that wrote the command.
-    #[error("{0} is not known to the host when it launches a kernel")]
-    Unknown(String),
+    #[error("the host cannot determine {0} that a kernel launch needs")]
+    MissingOnHost(String),
     /// A launch asks for more than the device, or the compiled kernel, allows.
-    #[error("kernel `{kernel}` asks for {wanted} {what}, and the device has {limit}")]
-    Limit {
+    #[error("kernel `{kernel}` needs {wanted} {what}, but the device allows {limit}")]
+    LimitExceeded {
         /// The name of the kernel.
         kernel: String,
         /// The limited resource.
@@ -74,32 +78,31 @@ pub enum GpuError {
         limit: usize,
     },
     /// A tensor is on another device, or belongs to another opening of the same device.
-    #[error("`{0}` lies on another device")]
-    OtherDevice(String),
+    #[error("tensor `{0}` is on another device")]
+    WrongDevice(String),
     /// The device cannot use streams and memory of other libraries: only CUDA devices can.
-    #[error(
-        "{0} has no streams and no memory that could be shared with other libraries: only CUDA devices have"
-    )]
-    Foreign(TargetName),
+    #[error("{0} cannot share streams and memory with other libraries: only CUDA devices can")]
+    ForeignUnsupported(TargetName),
     /// The call must be waited for, so it cannot be captured to run later.
     #[error(
-        "a subscript that depends on data is checked after the call, so the call cannot be part of a CUDA graph"
+        "the call cannot be part of a CUDA graph: the host must wait for the check of a subscript that \
+         depends on data"
     )]
-    Captured,
+    CannotCapture,
     /// A tensor is misaligned: kernels read several elements at a time.
-    #[error("a tensor on the device begins at an address that is no multiple of {0}")]
+    #[error("the address of a tensor on the device is not a multiple of {0} bytes")]
     Misaligned(u64),
     /// The device could not allocate a block of this size.
-    #[error("no memory on the device: {bytes} bytes were asked for")]
+    #[error("out of memory on the device: could not allocate {bytes} bytes")]
     OutOfMemory {
         /// The requested size.
         bytes: usize,
     },
     /// The driver refused, or the device failed.
-    #[error("{doing}: {name}{}", explained(.text))]
+    #[error("{operation}: {name}{}", explained(.text))]
     Driver {
         /// The operation that failed. The cause may be an operation that was queued earlier.
-        doing: &'static str,
+        operation: &'static str,
         /// The driver's name for the failure.
         name: String,
         /// The driver's description; empty if there is none.
@@ -127,8 +130,8 @@ pub enum LaunchResource {
 impl fmt::Display for LaunchResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LaunchResource::BlockThreads => "threads a block",
-            LaunchResource::ThreadsByRegisters => "threads a block, with the registers that it takes",
+            LaunchResource::BlockThreads => "threads per block",
+            LaunchResource::ThreadsByRegisters => "threads per block with its registers",
             LaunchResource::AxisThreads => "threads along one axis of a block",
             LaunchResource::AxisBlocks => "blocks along one axis of the grid",
             LaunchResource::SharedBytes => "bytes of shared memory",
@@ -179,23 +182,23 @@ mod tests {
         assert_eq!(says(missing(1)), "there is no cuda:3: the last is cuda:0");
         assert_eq!(says(missing(0)), "there is no cuda:3: the driver finds no device");
         let old = GpuError::OldDriver { found: 12040, wanted: 12080 };
-        assert_eq!(says(old), "the CUDA driver is one of CUDA 12.4, and CUDA 12.8 or newer is needed");
+        assert_eq!(says(old), "the CUDA driver supports CUDA 12.4, but CUDA 12.8 or newer is needed");
     }
 
     #[test]
     fn errors_of_the_driver_have_its_name_and_text() {
         let error = |text: &str, sticky| GpuError::Driver {
-            doing: "waiting for the device",
+            operation: "waiting for the device",
             name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
             text: text.to_owned(),
             sticky,
         };
-        let told = error("an illegal memory access was encountered", true);
+        let sticky_error = error("an illegal memory access was encountered", true);
         let wanted =
             "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)";
-        assert_eq!(told.to_string(), wanted);
+        assert_eq!(sticky_error.to_string(), wanted);
         assert_eq!(error("", false).to_string(), "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS");
-        assert!(told.is_sticky() && !error("", false).is_sticky());
+        assert!(sticky_error.is_sticky() && !error("", false).is_sticky());
         assert!(!GpuError::OutOfMemory { bytes: 1 }.is_sticky());
     }
 }

@@ -8,12 +8,12 @@ use tilewright_ir::nest::{Buffer, Scope};
 use tilewright_ir::tensor::byte_size;
 use tilewright_ir::{LoopNest, Program, verify_nest};
 
-use super::backend::{KernelResources, KernelUse, Module};
+use super::backend::{KernelRequirements, KernelResources, Module};
 use super::commands::launches;
 use super::device::Device;
 use super::error::GpuError;
 use super::limits::{check_launch, check_threads};
-use crate::kernel::{BuildError, OutOfBounds, meanings};
+use crate::kernel::{BuildError, OutOfBounds, describe_checks};
 use crate::signature::Signature;
 use crate::source::{Source, sources};
 
@@ -33,32 +33,32 @@ pub(super) struct Code {
     pub(super) kernels: HashMap<String, usize>,
     pub(super) signature: Signature,
     /// Where each buffer of the nest is.
-    pub(super) places: Vec<Place>,
+    pub(super) storage: Vec<BufferStorage>,
     /// The error that each check of the kernels reports if it fails.
     pub(super) checks: Vec<OutOfBounds>,
 }
 
 /// Where a buffer of a nest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BufferStorage {
     /// A tensor that the caller supplies.
-    Given(Source),
+    FromCaller(Source),
     /// Memory of this many bytes, which the program owns for as long as it is bound.
     Owned(usize),
     /// Inside of a kernel, such as registers and shared memory.
-    Inside,
+    KernelLocal,
 }
 
 impl GpuExecutable {
-    /// Generates code for the loops of a program and compiles it. `about` becomes the comment at
+    /// Generates code for the loops of a program and compiles it. `header` becomes the comment at
     /// the top of the generated text.
     pub fn compile(
         program: &Program,
         nest: &LoopNest,
-        about: &str,
+        header: &str,
         device: &Device,
     ) -> Result<GpuExecutable, BuildError> {
-        let code = gpu_code(verify_nest(nest)?, device.gpu(), about)?;
+        let code = gpu_code(verify_nest(nest)?, device.gpu(), header)?;
         GpuExecutable::new(program, nest, code, device)
     }
 
@@ -71,12 +71,12 @@ impl GpuExecutable {
     ) -> Result<GpuExecutable, BuildError> {
         if code.dialect != Dialect::from(device.gpu().api) {
             let (dialect, device) = (code.dialect, device.name());
-            return Err(GpuError::OtherDialect { dialect, device }.into());
+            return Err(GpuError::WrongDialect { dialect, device }.into());
         }
-        let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
-        let places = places(&signature, nest, &code)?;
+        let signature = Signature::new(program).map_err(BuildError::UnknownShape)?;
+        let places = buffer_storage(&signature, nest, &code)?;
         let checks = checks(&code, nest)?;
-        let uses = uses(&code, nest, &places)?;
+        let uses = kernel_requirements(&code, nest, &places)?;
         for launch in all_launches(&code) {
             check_launch(launch, device.gpu())?;
         }
@@ -87,7 +87,7 @@ impl GpuExecutable {
             check_threads(launch, &module.resources()[kernels[&launch.kernel]])?;
         }
         let device = device.clone();
-        let code = Code { device, commands: code, module, kernels, signature, places, checks };
+        let code = Code { device, commands: code, module, kernels, signature, storage: places, checks };
         Ok(GpuExecutable { code: Arc::new(code) })
     }
 
@@ -117,18 +117,24 @@ fn all_launches(code: &GpuCode) -> impl Iterator<Item = &Launch> {
 }
 
 /// Where each buffer of the nest is.
-fn places(signature: &Signature, nest: &LoopNest, code: &GpuCode) -> Result<Vec<Place>, BuildError> {
+fn buffer_storage(
+    signature: &Signature,
+    nest: &LoopNest,
+    code: &GpuCode,
+) -> Result<Vec<BufferStorage>, BuildError> {
     let mut sources = sources(signature, nest)?.into_iter();
-    let place = |buffer: &Buffer| match buffer.scope {
-        Scope::Argument(_) => Some(Place::Given(sources.next().expect("every argument has a source"))),
-        Scope::Constant => bytes(buffer).map(Place::Owned),
-        Scope::Scratch | Scope::Register | Scope::Shared => Some(Place::Inside),
+    let storage = |buffer: &Buffer| match buffer.scope {
+        Scope::Argument(_) => {
+            Some(BufferStorage::FromCaller(sources.next().expect("every argument has a source")))
+        }
+        Scope::Constant => bytes(buffer).map(BufferStorage::Owned),
+        Scope::Scratch | Scope::Register | Scope::Shared => Some(BufferStorage::KernelLocal),
     };
-    let places: Option<Vec<Place>> = nest.buffers.iter().map(place).collect();
+    let places: Option<Vec<BufferStorage>> = nest.buffers.iter().map(storage).collect();
     let mut places = places.ok_or(GpuError::OutOfMemory { bytes: usize::MAX })?;
     for (tensor, bytes) in &code.scratch {
-        let place = places.get_mut(tensor.index()).filter(|place| **place == Place::Inside);
-        *place.ok_or_else(|| unknown("a scratch buffer"))? = Place::Owned(*bytes);
+        let storage = places.get_mut(tensor.index()).filter(|place| **place == BufferStorage::KernelLocal);
+        *storage.ok_or_else(|| missing_on_host("a scratch buffer"))? = BufferStorage::Owned(*bytes);
     }
     Ok(places)
 }
@@ -140,20 +146,24 @@ fn bytes(buffer: &Buffer) -> Option<usize> {
 
 fn checks(code: &GpuCode, nest: &LoopNest) -> Result<Vec<OutOfBounds>, BuildError> {
     if code.checks.iter().any(|check| check.buffer.index() >= nest.buffers.len()) {
-        return Err(unknown("the buffer of a check"));
+        return Err(missing_on_host("the buffer of a check"));
     }
-    Ok(meanings(&code.checks, nest))
+    Ok(describe_checks(&code.checks, nest))
 }
 
 /// All launched kernels, each once, with the requirements of all its launches.
-fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelUse>, BuildError> {
-    let mut uses: Vec<KernelUse> = Vec::new();
+fn kernel_requirements(
+    code: &GpuCode,
+    nest: &LoopNest,
+    places: &[BufferStorage],
+) -> Result<Vec<KernelRequirements>, BuildError> {
+    let mut uses: Vec<KernelRequirements> = Vec::new();
     let mut found: HashMap<&str, usize> = HashMap::new();
     for launch in all_launches(code) {
         let arguments = launch.arguments.iter().map(|argument| argument_bytes(argument, nest, places));
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
         let at = *found.entry(&launch.kernel).or_insert_with(|| {
-            uses.push(KernelUse {
+            uses.push(KernelRequirements {
                 name: launch.kernel.clone(),
                 shared_bytes: 0,
                 arguments: arguments.clone(),
@@ -161,7 +171,7 @@ fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelU
             uses.len() - 1
         });
         if uses[at].arguments != arguments {
-            return Err(GpuError::OtherParameters(launch.kernel.clone()).into());
+            return Err(GpuError::ParameterMismatch(launch.kernel.clone()).into());
         }
         uses[at].shared_bytes = uses[at].shared_bytes.max(launch.shared_bytes);
     }
@@ -170,20 +180,24 @@ fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelU
 
 /// The size of an argument in bytes. Returns an error if the scalar or buffer behind the argument
 /// does not exist.
-fn argument_bytes(argument: &Argument, nest: &LoopNest, places: &[Place]) -> Result<usize, BuildError> {
+fn argument_bytes(
+    argument: &Argument,
+    nest: &LoopNest,
+    places: &[BufferStorage],
+) -> Result<usize, BuildError> {
     match argument {
         Argument::Scalar(scalar) => {
-            let scalar = nest.scalars.get(scalar.index()).ok_or_else(|| unknown("a scalar"))?;
+            let scalar = nest.scalars.get(scalar.index()).ok_or_else(|| missing_on_host("a scalar"))?;
             Ok(scalar.dtype.bytes())
         }
         Argument::Buffer(tensor) => match places.get(tensor.index()) {
-            None | Some(Place::Inside) => Err(unknown("a buffer")),
-            Some(Place::Given(_) | Place::Owned(_)) => Ok(size_of::<u64>()),
+            None | Some(BufferStorage::KernelLocal) => Err(missing_on_host("a buffer")),
+            Some(BufferStorage::FromCaller(_) | BufferStorage::Owned(_)) => Ok(size_of::<u64>()),
         },
         Argument::Variable(_) | Argument::Status => Ok(size_of::<u64>()),
     }
 }
 
-fn unknown(what: &str) -> BuildError {
-    GpuError::Unknown(what.to_owned()).into()
+fn missing_on_host(what: &str) -> BuildError {
+    GpuError::MissingOnHost(what.to_owned()).into()
 }

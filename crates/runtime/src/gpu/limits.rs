@@ -11,7 +11,7 @@ use super::error::{GpuError, LaunchResource};
 
 /// Checks a launch against the limits that hold for every kernel on the device.
 pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
-    let limit = |what, wanted: usize, limit: usize| at_most(launch, what, wanted, limit);
+    let limit = |what, wanted: usize, limit: usize| check_limit(launch, what, wanted, limit);
     limit(LaunchResource::BlockThreads, threads(launch), gpu.block_threads)?;
     for axis in 0..3 {
         limit(LaunchResource::AxisThreads, launch.block[axis] as usize, gpu.block_shape[axis])?;
@@ -23,18 +23,18 @@ pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
 /// Checks a launch against the limit of its compiled kernel: many registers leave room for few
 /// threads.
 pub(super) fn check_threads(launch: &Launch, kernel: &KernelResources) -> Result<(), GpuError> {
-    at_most(launch, LaunchResource::ThreadsByRegisters, threads(launch), kernel.threads)
+    check_limit(launch, LaunchResource::ThreadsByRegisters, threads(launch), kernel.threads)
 }
 
 fn threads(launch: &Launch) -> usize {
     launch.block.iter().fold(1, |product, extent| product.saturating_mul(*extent as usize))
 }
 
-fn at_most(launch: &Launch, what: LaunchResource, wanted: usize, limit: usize) -> Result<(), GpuError> {
+fn check_limit(launch: &Launch, what: LaunchResource, wanted: usize, limit: usize) -> Result<(), GpuError> {
     if wanted <= limit {
         return Ok(());
     }
-    Err(GpuError::Limit { kernel: launch.kernel.clone(), what, wanted, limit })
+    Err(GpuError::LimitExceeded { kernel: launch.kernel.clone(), what, wanted, limit })
 }
 
 #[cfg(test)]
@@ -55,11 +55,11 @@ mod tests {
         assert_eq!(check(&launch([1 << 20, 65535, 1], [32, 32, 1], 227 << 10)), Ok(()));
         let refused = |grid, block, shared| check(&launch(grid, block, shared)).unwrap_err();
         let says = refused([1; 3], [64, 32, 1], 0);
-        assert_eq!(says, "kernel `k` asks for 2048 threads a block, and the device has 1024");
+        assert_eq!(says, "kernel `k` needs 2048 threads per block, but the device allows 1024");
         assert!(refused([1; 3], [1, 1, 65], 0).contains("65 threads along one axis"));
         assert!(refused([1, 65536, 1], [1; 3], 0).contains("65536 blocks along one axis"));
         assert!(refused([1; 3], [1; 3], 228 << 10).contains("bytes of shared memory"));
-        assert!(refused([1; 3], [u32::MAX; 3], 0).contains("threads a block"));
+        assert!(refused([1; 3], [u32::MAX; 3], 0).contains("threads per block"));
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         let says = check_threads(&launch, &kernel(256)).unwrap_err().to_string();
         assert_eq!(
             says,
-            "kernel `k` asks for 512 threads a block, with the registers that it takes, and the device has 256"
+            "kernel `k` needs 512 threads per block with its registers, but the device allows 256"
         );
     }
 }

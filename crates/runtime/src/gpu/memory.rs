@@ -10,7 +10,7 @@ pub(super) struct Memory {
     device: Device,
     address: Address,
     bytes: usize,
-    is_ours: bool,
+    is_owned: bool,
 }
 
 impl Memory {
@@ -21,7 +21,7 @@ impl Memory {
             return Err(GpuError::OutOfMemory { bytes });
         }
         let address = device.backend().allocate(bytes.max(1))?;
-        Ok(Memory { device: device.clone(), address, bytes, is_ours: true })
+        Ok(Memory { device: device.clone(), address, bytes, is_owned: true })
     }
 
     /// A block that another library owns.
@@ -31,7 +31,7 @@ impl Memory {
     /// The device has this many bytes at the address, as long as this block lives and as long as an
     /// operation that uses it is queued.
     pub(super) unsafe fn foreign(device: &Device, address: Address, bytes: usize) -> Memory {
-        Memory { device: device.clone(), address, bytes, is_ours: false }
+        Memory { device: device.clone(), address, bytes, is_owned: false }
     }
 
     /// A block of zeros.
@@ -71,16 +71,16 @@ impl Memory {
         unsafe { self.device.backend().upload(from, self.address, 0) }
     }
 
-    /// Replaces a part of the block, which begins at offset `behind`.
+    /// Replaces a part of the block, which begins at byte `offset`.
     ///
     /// # Panics
     ///
     /// If the part ends behind the end of the block.
-    pub(super) fn upload_part(&self, behind: usize, from: &[u8]) -> Result<(), GpuError> {
-        let end = behind.checked_add(from.len());
+    pub(super) fn upload_part(&self, offset: usize, from: &[u8]) -> Result<(), GpuError> {
+        let end = offset.checked_add(from.len());
         assert!(end.is_some_and(|end| end <= self.bytes), "a part is inside of its block");
         // SAFETY: just checked.
-        unsafe { self.device.backend().upload(from, self.address, behind) }
+        unsafe { self.device.backend().upload(from, self.address, offset) }
     }
 
     /// Fills the block with the content of another block of the same device.
@@ -111,7 +111,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_owned {
             // SAFETY: the address is from `allocate`, and this block was its only owner.
             unsafe { self.device.backend().free(self.address) };
         }

@@ -40,7 +40,7 @@ pub mod timing;
 pub use backend::KernelResources;
 pub use bound::GpuBound;
 pub use buffer::DeviceBuffer;
-pub use cuda::{Cubin, compile_cuda, look_for_nvrtc_in};
+pub use cuda::{Cubin, add_nvrtc_folders, compile_cuda};
 pub use device::{Device, DeviceInfo, devices};
 pub use error::{GpuError, LaunchResource};
 pub use executable::GpuExecutable;

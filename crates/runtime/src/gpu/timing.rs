@@ -127,11 +127,11 @@ impl<'a> Series<'a> {
         let calls = batch(estimate, SHORTEST_SAMPLE).min(LARGEST_BATCH);
         let batch = if self.sampling.flush { 1 } else { calls };
         let mut samples = Vec::with_capacity(self.sampling.samples);
-        while samples.is_empty() || (samples.len() < self.sampling.samples && !self.is_over(1)) {
+        while samples.is_empty() || (samples.len() < self.sampling.samples && !self.has_passed(1)) {
             samples.push(self.watch.time(batch, call)?);
         }
         self.bound.wait()?;
-        Ok(Timing::of(samples, batch))
+        Ok(Timing::from_samples(samples, batch))
     }
 
     /// Repeats the call until the device has settled, and returns the time of the last call in
@@ -143,14 +143,14 @@ impl<'a> Series<'a> {
             calls += 1;
             let enough = calls >= self.sampling.warm_up_calls.max(1)
                 && self.started.elapsed() >= self.sampling.warm_up_time;
-            if enough || self.is_over(WARM_UP_SHARE) {
+            if enough || self.has_passed(WARM_UP_SHARE) {
                 return Ok(seconds);
             }
         }
     }
 
     /// Checks whether `1 / share` of the cap has passed.
-    fn is_over(&self, share: u32) -> bool {
+    fn has_passed(&self, share: u32) -> bool {
         self.started.elapsed() >= self.sampling.cap / share
     }
 }

@@ -96,8 +96,8 @@ pub fn code(device: &Device, kernels: &str, body: Vec<Command>) -> GpuCode {
 }
 
 /// A check of dimension 0 of a buffer.
-pub fn check_of(place: u32) -> Check {
-    Check { buffer: TensorId(place), dimension: 0, is_declared: false, origin: Origin::default() }
+pub fn check_of(index: u32) -> Check {
+    Check { buffer: TensorId(index), dimension: 0, is_declared: false, origin: Origin::default() }
 }
 
 pub const ADD: &str = "
@@ -122,9 +122,9 @@ pub fn adding(device: &Device) -> GpuExecutable {
 }
 
 /// The message of a call's error.
-pub fn says<T>(result: Result<T, RunError>) -> String {
+pub fn error_message<T>(result: Result<T, RunError>) -> String {
     match result {
-        Ok(_) => panic!("this was refused"),
+        Ok(_) => panic!("expected an error, but the call succeeded"),
         Err(error) => error.to_string(),
     }
 }

@@ -12,8 +12,8 @@ use crate::dialect::text;
 fn refusal(device: &Device, code: GpuCode) -> GpuError {
     match adding_with(device, code) {
         Err(BuildError::Gpu(error)) => error,
-        Err(other) => panic!("refused by something else: {other}"),
-        Ok(_) => panic!("this was refused"),
+        Err(other) => panic!("expected an error of the device, but got: {other}"),
+        Ok(_) => panic!("expected an error, but the code compiled"),
     }
 }
 
@@ -45,17 +45,17 @@ fn code_that_contradicts_itself_is_refused() {
         let error = with(&|code| code.body = call("add\0", &buffers(&[0, 1, 2])));
         assert_eq!(error, GpuError::NoKernel("add\0".into()));
         let error = with(&|code| code.body = call("add", &buffers(&[0, 1])));
-        assert_eq!(error, GpuError::OtherParameters("add".into()));
+        assert_eq!(error, GpuError::ParameterMismatch("add".into()));
         let error = with(&|code| code.body.extend(call("add", &buffers(&[0, 1]))));
-        assert_eq!(error, GpuError::OtherParameters("add".into()));
+        assert_eq!(error, GpuError::ParameterMismatch("add".into()));
         let error = with(&|code| code.body = call("add", &buffers(&[0, 1, 9])));
-        assert_eq!(error, GpuError::Unknown("a buffer".into()));
+        assert_eq!(error, GpuError::MissingOnHost("a buffer".into()));
         let error = with(&|code| code.body = call("add", &[Argument::Scalar(ScalarId(4))]));
-        assert_eq!(error, GpuError::Unknown("a scalar".into()));
+        assert_eq!(error, GpuError::MissingOnHost("a scalar".into()));
         let error = with(&|code| code.scratch = vec![(TensorId(1), 8)]);
-        assert_eq!(error, GpuError::Unknown("a scratch buffer".into()));
+        assert_eq!(error, GpuError::MissingOnHost("a scratch buffer".into()));
         let error = with(&|code| code.checks = vec![crate::case::check_of(9)]);
-        assert_eq!(error, GpuError::Unknown("the buffer of a check".into()));
+        assert_eq!(error, GpuError::MissingOnHost("the buffer of a check".into()));
     });
 }
 
@@ -66,7 +66,10 @@ fn launches_beyond_the_device_are_refused() {
         let Command::Launch(launch) = &mut code.body[0] else { unreachable!() };
         launch.shared_bytes = device.gpu().block_shared as u32 + 4;
         let error = refusal(device, code);
-        assert!(matches!(error, GpuError::Limit { what: LaunchResource::SharedBytes, .. }), "{error}");
+        assert!(
+            matches!(error, GpuError::LimitExceeded { what: LaunchResource::SharedBytes, .. }),
+            "{error}"
+        );
     });
 }
 
@@ -79,7 +82,7 @@ fn code_for_another_kind_of_device_is_refused() {
             Dialect::OpenCl => Dialect::Cuda,
         };
         let (dialect, name) = (code.dialect, device.name());
-        assert_eq!(refusal(device, code), GpuError::OtherDialect { dialect, device: name });
+        assert_eq!(refusal(device, code), GpuError::WrongDialect { dialect, device: name });
     });
 }
 

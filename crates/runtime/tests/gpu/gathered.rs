@@ -113,7 +113,7 @@ fn gathers_become_cuda_that_compiles() {
         // of 27 do not.
         let whole = sizes == SIZES[0];
         assert_eq!(
-            code.text.contains("(const float4*)&LUT_") || code.text.contains("tw_copy_later_16"),
+            code.text.contains("(const float4*)&LUT_") || code.text.contains("tw_copy_async_16"),
             whole,
             "{}",
             code.text

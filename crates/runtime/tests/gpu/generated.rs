@@ -48,7 +48,7 @@ fn scaled() -> (Program, LoopNest) {
         let s = Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(0)) };
         let product = Expr::binary(BinaryOp::Mul, load(DType::Float32, 0, at), s);
         let value = Expr::binary(BinaryOp::Add, product, load(DType::Float32, 1, at));
-        Store { target: access(2, at), value, reduce: None, later: false, claim: None }
+        Store { target: access(2, at), value, reduce: None, is_asynchronous: false, claim: None }
     });
     verify_nest(&nest).unwrap();
     (program, nest)
@@ -68,7 +68,7 @@ fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
             target: access(2, at),
             value: load(DType::Float32, 0, &gathered),
             reduce: None,
-            later: false,
+            is_asynchronous: false,
             claim: None,
         }
     });
@@ -105,7 +105,7 @@ fn squares() -> (Program, LoopNest) {
             Expr::binary(BinaryOp::Mul, load(DType::Float32, buffer, at), load(DType::Float32, buffer, at))
         };
         let value = Expr::binary(BinaryOp::Sub, square(0), square(1));
-        Store { target: access(2, at), value, reduce: None, later: false, claim: None }
+        Store { target: access(2, at), value, reduce: None, is_asynchronous: false, claim: None }
     });
     verify_nest(&nest).unwrap();
     (program, nest)

@@ -302,7 +302,13 @@ fn one_after_the_other() -> (Program, LoopNest) {
     let number = |value| Expr::literal(DType::Float32, Number::Float(value));
     let store = |buffer, op, left, right| {
         let value = Expr::binary(op, left, right);
-        Stmt::Store(Store { target: access(buffer), value, reduce: None, later: false, claim: None })
+        Stmt::Store(Store {
+            target: access(buffer),
+            value,
+            reduce: None,
+            is_asynchronous: false,
+            claim: None,
+        })
     };
     let even = IndexExpr::var(VarId(0)).modulo(&IndexExpr::constant(2)).scale(-1);
     let choice = Stmt::If(If {

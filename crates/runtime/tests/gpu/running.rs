@@ -11,7 +11,7 @@ use tilewright_runtime::{RunError, View, ViewMut};
 use tilewright_target::GpuApi;
 
 use crate::case::{
-    LENGTH, adding, buffer, buffers, check_of, code, launch, nest, on_every_device, program, says,
+    LENGTH, adding, buffer, buffers, check_of, code, error_message, launch, nest, on_every_device, program,
 };
 
 fn numbers(length: usize, seed: usize) -> Array1<f32> {
@@ -98,10 +98,10 @@ fn tensors_of_others_are_used_on_their_stream() {
         // SAFETY: the memory belongs to a tensor of this test, which lives longer; 0 is a stream of
         // every device.
         let foreign = |own: &DeviceBuffer, at| unsafe {
-            DeviceBuffer::foreign(device, DType::Float32, &[LENGTH], own.address() + at)
+            DeviceBuffer::from_foreign(device, DType::Float32, &[LENGTH], own.address() + at)
         };
         if device.gpu().api == GpuApi::OpenCl {
-            assert!(matches!(foreign(&first, 0), Err(RunError::Gpu(GpuError::Foreign(_)))));
+            assert!(matches!(foreign(&first, 0), Err(RunError::Gpu(GpuError::ForeignUnsupported(_)))));
             return;
         }
         assert!(matches!(foreign(&first, 4), Err(RunError::Gpu(GpuError::Misaligned(16)))));
@@ -112,7 +112,7 @@ fn tensors_of_others_are_used_on_their_stream() {
         // SAFETY: as above.
         unsafe {
             add.launch_on(0, &[&inputs[0], &inputs[1]], &mut [&mut written], &[]).unwrap();
-            device.wait_for(0).unwrap();
+            device.wait_for_stream(0).unwrap();
         }
         let mut result = Array1::<f32>::zeros(LENGTH);
         sum.download(&mut result.view_mut().into()).unwrap();
@@ -179,7 +179,7 @@ fn tensors_are_copied_on_the_device() {
         assert!(matches!(short.copy_from(&from), Err(RunError::Mismatch { .. })));
         let other = Device::open(device.gpu().api, 0).unwrap();
         let mut elsewhere = DeviceBuffer::zeros(&other, DType::Float32, &[LENGTH]).unwrap();
-        assert!(matches!(elsewhere.copy_from(&from), Err(RunError::Gpu(GpuError::OtherDevice(_)))));
+        assert!(matches!(elsewhere.copy_from(&from), Err(RunError::Gpu(GpuError::WrongDevice(_)))));
     });
 }
 
@@ -557,23 +557,23 @@ fn wrong_arguments_are_refused() {
         let layer = layer(device);
         let (short, w) = (numbers(3, 0), numbers(24, 0));
         let wanted = "`w` must be float32(24), and is float32(3)";
-        assert_eq!(says(layer.bind(&[short.view().into()])), wanted);
-        assert_eq!(says(layer.bind(&[])), "1 constant inputs are needed, and 0 were given");
+        assert_eq!(error_message(layer.bind(&[short.view().into()])), wanted);
+        assert_eq!(error_message(layer.bind(&[])), "expected 1 constant inputs, but the call passes 0");
         let short = DeviceBuffer::from_view(device, &short.view().into()).unwrap();
-        assert_eq!(says(layer.bind_on(&[&short])), wanted);
+        assert_eq!(error_message(layer.bind_on(&[&short])), wanted);
         let bound = layer.bind(&[w.view().into()]).unwrap();
         let scalars = [Number::Int(0), Number::Int(0)];
         let x = Array2::<f32>::zeros((40, 24));
         let mut y = x.clone();
         let error = bound.run(&[x.t().into()], &mut [y.view_mut().into()], &scalars);
-        assert_eq!(says(error), "`x` must be float32(40, 24), and is float32(24, 40)");
+        assert_eq!(error_message(error), "`x` must be float32(40, 24), and is float32(24, 40)");
         let error = bound.run(&[x.view().into()], &mut [], &scalars);
         assert!(matches!(error, Err(RunError::Count { what: "results", wanted: 1, found: 0 })));
         let error = bound.run(&[x.view().into()], &mut [y.view_mut().into()], &[]);
         assert!(matches!(error, Err(RunError::Count { what: "scalars", wanted: 2, found: 0 })));
         let mut small = DeviceBuffer::zeros(device, DType::Float32, &[3]).unwrap();
         let error = small.upload(&x.view().into());
-        assert_eq!(says(error), "`what is copied` must be float32(3), and is float32(40, 24)");
+        assert_eq!(error_message(error), "`copied tensor` must be float32(3), and is float32(40, 24)");
     });
 }
 
@@ -585,9 +585,9 @@ fn tensors_of_another_opening_are_refused() {
         let zeros = |device: &Device| DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
         let (here, there, mut sum) = (zeros(device), zeros(&other), zeros(device));
         let error = add.launch(&[&here, &there], &mut [&mut sum], &[]);
-        assert_eq!(error, Err(RunError::Gpu(GpuError::OtherDevice("b".into()))));
+        assert_eq!(error, Err(RunError::Gpu(GpuError::WrongDevice("b".into()))));
         let error = shifting(device).bind_on(&[&there]).err();
-        assert_eq!(error, Some(RunError::Gpu(GpuError::OtherDevice("w".into()))));
+        assert_eq!(error, Some(RunError::Gpu(GpuError::WrongDevice("w".into()))));
     });
 }
 

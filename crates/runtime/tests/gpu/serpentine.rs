@@ -39,8 +39,9 @@ fn from_one_result_to_the_next_one_loop_moves_by_one() {
     let gpu = Gpu::h200();
     let (_, nest) = nest_of(&TILES, &gpu);
     let text = gpu_code(verify_nest(&nest).unwrap(), &gpu, "a test").unwrap().text;
-    assert!(text.contains("const int ii = ki % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
+    assert!(text.contains("const int ii = ki % 2 == 0 ? ii_count : 2 - ii_count;"), "{text}");
     // The number of rows is odd, so the direction along a row depends on the step `ki` too.
-    assert!(text.contains("const int jw = (ki + ii_turn) % 2 == 0 ? jw_turn : 1 - jw_turn;"), "{text}");
-    assert!(text.contains("const int ji = jw_turn % 2 == 0 ? ji_turn : 3 - ji_turn;"), "{text}");
+    let backward = "const int jw = (ki + ii_count) % 2 == 0 ? jw_count : 1 - jw_count;";
+    assert!(text.contains(backward), "{text}");
+    assert!(text.contains("const int ji = jw_count % 2 == 0 ? ji_count : 3 - ji_count;"), "{text}");
 }

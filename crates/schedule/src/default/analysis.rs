@@ -10,12 +10,12 @@ impl<M> Planner<'_, M> {
     /// The largest number of iterations of a loop.
     pub fn trips(&self, var: VarId) -> i64 {
         let around = self.draft.loops_around(var);
-        self.draft.ranges_of(&around).most(&self.draft.loop_of(var).extent).unwrap_or(1).max(1)
+        self.draft.ranges_of(&around).greatest_value(&self.draft.loop_of(var).extent).unwrap_or(1).max(1)
     }
 
     /// The statement's own loops of one role, outermost first.
     pub fn loops_with(&self, statement: StatementId, role: LoopRole) -> Vec<VarId> {
-        let own = self.draft.own_loops(statement);
+        let own = self.draft.loops_owned_by(statement);
         own.into_iter().filter(|var| self.draft.loop_of(*var).role == role).collect()
     }
 

@@ -6,7 +6,7 @@ use tilewright_target::Target;
 use super::planner;
 use crate::draft::Draft;
 use crate::illegal::Refusal;
-use crate::lower::size::Measured;
+use crate::lower::size::MeasuredDraft;
 use crate::step::{Schedule, StatementName};
 use crate::steps;
 
@@ -21,10 +21,10 @@ pub fn complete<'t>(
     let target = target.into();
     let whole = |reason| Refusal { step: None, reason };
     let mut draft = Draft::new(program, target).map_err(whole)?;
-    let own = draft.statements.len();
+    let program_statements = draft.statements.len();
     for (at, step) in schedule.steps.iter().enumerate() {
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
-    let lowered = Some(Measured::new(&draft).map_err(whole)?);
-    Ok(planner(target, draft, schedule, lowered).complete(done, own))
+    let lowered = Some(MeasuredDraft::new(&draft).map_err(whole)?);
+    Ok(planner(target, draft, schedule, lowered).complete(done, program_statements))
 }

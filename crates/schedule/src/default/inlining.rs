@@ -8,7 +8,7 @@ use crate::draft::Parent;
 use crate::step::Step;
 
 /// The largest cost, in operations, of an expression that is repeated rather than stored.
-const TRIVIAL: usize = 3;
+const MOST_REPEATED_OPERATIONS: usize = 3;
 
 impl<M> Planner<'_, M> {
     /// Inlines pointwise stages that are cheap to repeat.
@@ -17,7 +17,7 @@ impl<M> Planner<'_, M> {
             let tensor = TensorId(at as u32);
             if self.is_cheap_to_repeat(tensor) {
                 let tensor = self.draft.program.tensor(tensor).name.clone();
-                self.guarded(|planner| planner.take(Step::Inline { tensor }));
+                self.try_steps(|planner| planner.try_step(Step::Inline { tensor }));
             }
         }
     }
@@ -30,6 +30,6 @@ impl<M> Planner<'_, M> {
         let own = self.points(*producer);
         let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
         let cost = operations(&self.draft.statement(*producer).value);
-        cost <= TRIVIAL || (reads.len() == 1 && used <= own)
+        cost <= MOST_REPEATED_OPERATIONS || (reads.len() == 1 && used <= own)
     }
 }

@@ -23,7 +23,7 @@ use tilewright_ir::Program;
 use tilewright_target::Target;
 
 use crate::draft::{Draft, StatementId};
-use crate::lower::size::Measured;
+use crate::lower::size::MeasuredDraft;
 use crate::step::{LoopName, Schedule, StatementName, Step};
 use crate::steps;
 
@@ -43,7 +43,7 @@ trait Plan {
 
     /// Adds steps for all statements except those in `done`. The program has the first `own`
     /// statements; promotions have made the others.
-    fn complete(self: Box<Self>, done: &[StatementName], own: usize) -> Schedule;
+    fn complete(self: Box<Self>, done: &[StatementName], program_statements: usize) -> Schedule;
 }
 
 /// Returns the planner for a target. `schedule` has led to `draft`, and `lowered` is the last draft
@@ -52,17 +52,17 @@ fn planner<'a>(
     target: Target<'a>,
     draft: Draft<'a>,
     schedule: Schedule,
-    lowered: Option<Measured<'a>>,
+    lowered: Option<MeasuredDraft<'a>>,
 ) -> Box<dyn Plan + 'a> {
     match target {
-        Target::Cpu(machine) => Box::new(Planner { machine, draft, schedule, lowered }),
-        Target::Gpu(machine) => Box::new(Planner { machine, draft, schedule, lowered }),
+        Target::Cpu(machine) => Box::new(Planner { machine, draft, schedule, last_legal: lowered }),
+        Target::Gpu(machine) => Box::new(Planner { machine, draft, schedule, last_legal: lowered }),
     }
 }
 
 /// The name of a tensor as part of a new name. Tensors of called functions have a dot in their
 /// names, which the schedule's text does not allow in new names.
-fn one_word(tensor: &str) -> String {
+fn without_dots(tensor: &str) -> String {
     tensor.replace('.', "_")
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct Planner<'a, M> {
     pub draft: Draft<'a>,
     pub schedule: Schedule,
     /// The last draft that was found to be legal.
-    lowered: Option<Measured<'a>>,
+    last_legal: Option<MeasuredDraft<'a>>,
 }
 
 impl<'a, M> Planner<'a, M> {
     /// Applies a step and adds it to the schedule, if it is legal.
-    pub fn take(&mut self, step: Step) -> bool {
+    pub fn try_step(&mut self, step: Step) -> bool {
         let mut next = self.draft.clone();
         if steps::apply(&mut next, &step).is_err() {
             return false;
@@ -95,7 +95,7 @@ impl<'a, M> Planner<'a, M> {
 
     /// Takes steps that only make sense together. If one is not legal, or the draft cannot be
     /// lowered, none is taken.
-    pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
+    pub fn try_steps(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.draft.clone();
         let steps = self.schedule.steps.len();
         if plan(self) && (!self.schedule.steps[steps..].iter().any(needs_lowering) || self.can_be_lowered()) {
@@ -107,12 +107,12 @@ impl<'a, M> Planner<'a, M> {
     }
 
     fn can_be_lowered(&mut self) -> bool {
-        let measured = match &self.lowered {
+        let measured = match &self.last_legal {
             Some(before) => before.after_changes(&self.draft),
-            None => Measured::new(&self.draft),
+            None => MeasuredDraft::new(&self.draft),
         };
         let is_legal = measured.is_ok();
-        self.lowered = measured.ok().or(self.lowered.take());
+        self.last_legal = measured.ok().or(self.last_legal.take());
         is_legal
     }
 
@@ -121,7 +121,7 @@ impl<'a, M> Planner<'a, M> {
         let own = self.draft.loop_of(var);
         let inside = || self.draft.first_statement(self.draft.body_of(var));
         let statement = own.owner.or_else(inside).expect("a loop has a statement inside");
-        self.name_of(statement).at(own.name.clone())
+        self.name_of(statement).loop_named(own.name.clone())
     }
 
     /// The name of a statement.

@@ -20,7 +20,7 @@ impl<'a> Draft<'a> {
     /// Builds the draft of a program whose sizes are all known.
     pub fn new(program: &'a Program, target: Target<'_>) -> Legal<Draft<'a>> {
         if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
-            return Err(Illegal::OpenSize(open.name.clone()));
+            return Err(Illegal::UnknownSize(open.name.clone()));
         }
         let named = program.tensors.iter().enumerate();
         let named = named.map(|(at, tensor)| (tensor.name.clone(), TensorId(at as u32)));
@@ -35,13 +35,13 @@ impl<'a> Draft<'a> {
             prefetches: Vec::new(),
             pipelines: Vec::new(),
             links: Links::default(),
-            gone: Table::default(),
+            replaced_loops: Table::default(),
             tensors: Arc::new(named.collect()),
             last_writers: Arc::new(super::instance::last_writers(program)),
         };
         for (at, tensor) in program.tensors.iter().enumerate() {
             let id = TensorId(at as u32);
-            let shape = program.shape(id).ok_or_else(|| Illegal::OpenSize(tensor.name.clone()))?;
+            let shape = program.shape(id).ok_or_else(|| Illegal::UnknownSize(tensor.name.clone()))?;
             let scope = match tensor.role {
                 Role::Temporary => Scope::Scratch,
                 Role::Input { .. } | Role::Output | Role::InOut => Scope::Argument(id),
@@ -69,7 +69,7 @@ impl<'a> Draft<'a> {
                     around.push((ordered.var, value));
                     let body = self.nodes(&ordered.body, around);
                     around.pop();
-                    built.extend(self.nest(&[var], body));
+                    built.extend(self.wrap_in_loops(&[var], body));
                 }
             }
         }
@@ -107,9 +107,9 @@ impl<'a> Draft<'a> {
         new.vars =
             loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
         let point = values.iter().map(|(_, value)| Some(value.clone())).collect();
-        new.instances = vec![Instance { statement: number, point, is_total: false }];
+        new.instances = vec![Instance { statement: number, point, sums_partials: false }];
         self.add_statement(new);
-        self.nest(&loops, vec![Node::Statement(id)])
+        self.wrap_in_loops(&loops, vec![Node::Statement(id)])
     }
 
     /// Adds the loop over a variable's range, and returns it with the variable's value in terms of
@@ -129,7 +129,7 @@ impl<'a> Draft<'a> {
             kind: LoopKind::Serial,
             role,
             owner,
-            pristine: true,
+            is_unchanged: true,
             guards: Vec::new(),
         });
         (new, IndexExpr::var(new).add(&declared.range.from))

@@ -6,9 +6,9 @@ use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr};
 use super::simplify::Ranges;
 
 /// The operands of a chain of `&&`.
-pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
+pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
     match &condition.kind {
-        ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(parts).collect(),
+        ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(conjuncts).collect(),
         _ => vec![condition],
     }
 }
@@ -18,19 +18,19 @@ pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
 pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
     let fits = |side: &Expr, index: &IndexExpr| {
         let (low, high) = side.dtype.integer_bounds()?;
-        let (least, most) = (ranges.least_of(index)? as i128, ranges.most(index)? as i128);
+        let (least, most) = (ranges.least_value(index)? as i128, ranges.greatest_value(index)? as i128);
         (least >= low && most <= high && !index.has_data()).then_some(())
     };
-    compared(expr, &|side, index| fits(side, index).is_some())
+    as_condition_if(expr, &|side, index| fits(side, index).is_some())
 }
 
 /// Converts a comparison as `as_condition` does, when its sides have been checked for overflow
 /// before.
-pub(crate) fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
-    compared(expr, &|_, _| true)
+pub(crate) fn as_condition_unchecked(expr: &Expr) -> Option<IndexExpr> {
+    as_condition_if(expr, &|_, _| true)
 }
 
-fn compared(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
+fn as_condition_if(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
     let ExprKind::Binary(op, sides) = &expr.kind else { return None };
     let side = |expr: &Expr| {
         let index = match &expr.kind {

@@ -5,7 +5,7 @@
 
 use tilewright_ir::{Access, IndexExpr, Program, VarId};
 
-use super::{Draft, Statement, StatementId, rename};
+use super::{Draft, Statement, StatementId, replace_var};
 
 /// Instances of one program statement, in terms of the loops around a statement of the draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct Instance {
     pub point: Vec<Option<IndexExpr>>,
     /// Whether the draft's statement reduces partial totals instead of the values of the program's
     /// statement.
-    pub is_total: bool,
+    pub sums_partials: bool,
 }
 
 impl Instance {
@@ -32,14 +32,15 @@ impl Instance {
     /// of the old statement that are not around the new one. `copies` pairs some of these loops
     /// with their copies around the new statement. A variable that depends on an uncopied loop of
     /// `inside` takes all values.
-    pub fn of_total(&self, copies: &[(VarId, VarId)], inside: &[VarId]) -> Instance {
-        let told = |value: &IndexExpr| {
-            let renamed = copies.iter().fold(value.clone(), |value, (from, to)| rename(&value, *from, *to));
+    pub fn as_sum_of_partials(&self, copies: &[(VarId, VarId)], inside: &[VarId]) -> Instance {
+        let known_value = |value: &IndexExpr| {
+            let renamed =
+                copies.iter().fold(value.clone(), |value, (from, to)| replace_var(&value, *from, *to));
             let is_known = !renamed.vars().iter().any(|var| inside.contains(var));
             is_known.then_some(renamed)
         };
-        let point = self.point.iter().map(|value| value.as_ref().and_then(told)).collect();
-        Instance { statement: self.statement, point, is_total: true }
+        let point = self.point.iter().map(|value| value.as_ref().and_then(known_value)).collect();
+        Instance { statement: self.statement, point, sums_partials: true }
     }
 }
 
@@ -57,7 +58,7 @@ impl Draft<'_> {
     /// statement's instances, or may do so. A value computed from unchanged tensors is the same
     /// wherever it is computed. Statements that steps move are outside ordered loops, so everything
     /// before them in the text runs before them.
-    pub fn reads_changing(&self, id: StatementId) -> bool {
+    pub fn reads_tensor_changed_later(&self, id: StatementId) -> bool {
         let statement = self.statement(id);
         let Some(first) = statement.first_instance() else { return false };
         let is_changed = |read: &Access| {

@@ -11,8 +11,8 @@ impl Draft<'_> {
     /// The statement of this name.
     pub fn find_statement(&self, name: &StatementName) -> Legal<StatementId> {
         let users = self.tensor_named(&name.tensor).map(|id| self.buffers[id.index()].users.as_slice());
-        let is_it = |id: &StatementId| self.is_present(*id) && self.statement(*id).name == *name;
-        users.unwrap_or_default().iter().copied().find(is_it).ok_or_else(|| {
+        let has_name = |id: &StatementId| self.is_present(*id) && self.statement(*id).name == *name;
+        users.unwrap_or_default().iter().copied().find(has_name).ok_or_else(|| {
             let present = self.statements_in(&self.setup).into_iter().chain(self.statements_in(&self.body));
             Illegal::UnknownStatement {
                 name: name.to_string(),
@@ -34,8 +34,8 @@ impl Draft<'_> {
         let found = path.iter().rev().copied().find(|var| self.loop_of(*var).name == name.name);
         found.ok_or_else(|| {
             let text = name.to_string();
-            match self.gone.iter().rev().find(|(gone, _)| *gone == text) {
-                Some((gone, by)) => Illegal::GoneLoop { name: gone.clone(), by: by.clone() },
+            match self.replaced_loops.iter().rev().find(|(gone, _)| *gone == text) {
+                Some((gone, by)) => Illegal::ReplacedLoop { name: gone.clone(), by: by.clone() },
                 None => Illegal::UnknownLoop {
                     statement: name.statement.to_string(),
                     name: name.name.clone(),
@@ -56,7 +56,7 @@ impl Draft<'_> {
     }
 
     /// The loops that run the iterations of this statement itself.
-    pub fn own_loops(&self, statement: StatementId) -> Vec<VarId> {
+    pub fn loops_owned_by(&self, statement: StatementId) -> Vec<VarId> {
         self.path(statement).into_iter().filter(|var| self.loop_of(*var).owner == Some(statement)).collect()
     }
 
@@ -71,7 +71,7 @@ impl Draft<'_> {
     /// The tensor or buffer of this name.
     pub fn find_tensor(&self, name: &str) -> Legal<TensorId> {
         self.tensor_named(name).ok_or_else(|| {
-            let present = self.buffers.iter().filter(|buffer| !buffer.gone);
+            let present = self.buffers.iter().filter(|buffer| !buffer.is_removed);
             Illegal::UnknownTensor {
                 name: name.to_string(),
                 known: present.map(|buffer| buffer.buffer.name.clone()).collect(),
@@ -85,11 +85,11 @@ impl Draft<'_> {
             added.rev().find(|at| self.buffers[*at].buffer.name == name).map(|at| TensorId(at as u32))
         };
         let found = self.tensors.get(name).copied().or_else(added);
-        found.filter(|id| !self.buffers[id.index()].gone)
+        found.filter(|id| !self.buffers[id.index()].is_removed)
     }
 
     /// The name `STATEMENT.LOOP` of a loop, for messages.
-    pub fn loop_text(&self, var: VarId) -> String {
+    pub fn qualified_loop_name(&self, var: VarId) -> String {
         let own = self.loop_of(var);
         let inside = || self.first_statement(self.body_of(var));
         match own.owner.or_else(inside) {
@@ -99,13 +99,13 @@ impl Draft<'_> {
     }
 
     /// Returns true when the loop's statement writes the tensor of this name.
-    pub fn writes(&self, at: &LoopName, tensor: &str) -> Legal<bool> {
+    pub fn statement_writes(&self, at: &LoopName, tensor: &str) -> Legal<bool> {
         let statement = self.statement(self.find_statement(&at.statement)?);
         Ok(self.buffers[statement.target.tensor.index()].buffer.name == tensor)
     }
 
     /// Refuses a name for a part of a loop if another loop around the same statement has it.
-    pub fn expect_free_loop(&self, target: &LoopName, name: &str) -> Legal<()> {
+    pub fn expect_unused_loop_name(&self, target: &LoopName, name: &str) -> Legal<()> {
         let path = self.path(self.find_statement(&target.statement)?);
         let taken = path.iter().any(|var| self.loop_of(*var).name == name && target.name != name);
         if taken { Err(Illegal::NameTaken(name.to_string())) } else { Ok(()) }
@@ -115,8 +115,8 @@ impl Draft<'_> {
     /// loop.
     pub fn has_attachments(&self, var: VarId) -> bool {
         let inside = self.statements_in(self.body_of(var));
-        !self.rooms_at(var, &inside).is_empty()
-            || inside.iter().any(|id| self.gathers_at(*id) == Some(var))
+        !self.allocations_at(var, &inside).is_empty()
+            || inside.iter().any(|id| self.accumulates_at(*id) == Some(var))
             || self.prefetches.iter().any(|prefetch| prefetch.at == var || prefetch.of == var)
     }
 
@@ -132,10 +132,10 @@ impl Draft<'_> {
 
     /// Returns true when other statements write or read the result of a statement, or it reads its
     /// own result, in the part of an iteration of `at` in which the statement runs.
-    pub fn is_used_beside(&self, id: StatementId, at: VarId) -> bool {
+    pub fn is_used_in_same_branch(&self, id: StatementId, at: VarId) -> bool {
         let (around, tensor) = (Parent::Loop(at), self.statement(id).target.tensor);
-        let own = self.branch(around, id);
-        let is_beside = |other: &StatementId| self.branch(around, *other) == own;
+        let own = self.child_containing(around, id);
+        let is_beside = |other: &StatementId| self.child_containing(around, *other) == own;
         let writers = self.writers(around, tensor).into_iter().filter(is_beside).count();
         writers > 1 || self.readers(around, tensor).iter().any(|(reader, _)| is_beside(reader))
     }
@@ -147,9 +147,10 @@ impl Draft<'_> {
         test: impl Fn(StatementId) -> bool,
     ) -> Vec<StatementId> {
         let users = self.buffers[tensor.index()].users.iter().copied().filter(|id| test(*id));
-        let mut users: Vec<StatementId> = users.filter(|id| self.branch(inside, *id).is_some()).collect();
+        let mut users: Vec<StatementId> =
+            users.filter(|id| self.child_containing(inside, *id).is_some()).collect();
         if users.len() > 1 {
-            users.sort_by_cached_key(|id| self.place_in_order(*id));
+            users.sort_by_cached_key(|id| self.execution_position(*id));
         }
         users
     }
@@ -165,7 +166,7 @@ impl Draft<'_> {
     }
 
     /// Refuses a name that a tensor, a buffer or a statement already has.
-    pub fn expect_free(&self, name: &str) -> Legal<()> {
+    pub fn expect_unused_name(&self, name: &str) -> Legal<()> {
         let taken = self.buffers.iter().any(|buffer| buffer.buffer.name == name)
             || self.statements.iter().any(|statement| {
                 statement.name.tensor == name

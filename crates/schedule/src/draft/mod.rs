@@ -41,7 +41,7 @@ use crate::step::StatementName;
 
 pub(crate) use instance::Instance;
 use multiples::Multiple;
-pub(crate) use prefetch::{Lines, Prefetch};
+pub(crate) use prefetch::{CacheLines, Prefetch};
 use simplify::Ranges;
 use table::Table;
 use tree::Links;
@@ -72,7 +72,7 @@ pub(crate) struct Draft<'a> {
     pub pipelines: Vec<(VarId, i64)>,
     links: Links,
     /// The names of loops that steps have replaced, each with the step that did so. For messages.
-    pub gone: Table<(String, String)>,
+    pub replaced_loops: Table<(String, String)>,
     /// The tensors of the program, by name.
     tensors: Arc<HashMap<String, TensorId>>,
     /// For each tensor of the program, the last statement that writes it.
@@ -85,20 +85,20 @@ pub(crate) struct DraftBuffer {
     pub buffer: Buffer,
     /// The loop in whose iterations a scratch buffer is allocated; none if it is allocated once
     /// outside all loops.
-    pub room: Option<VarId>,
+    pub allocated_at: Option<VarId>,
     /// Whether some elements may never be written, because the region that the buffer holds is
     /// shorter at the end of the tensor.
-    pub ragged: bool,
+    pub may_be_partial: bool,
     /// Whether all elements except the padding of `pad` are written, even those that stand for no
     /// element of the tensor.
-    pub filled: bool,
+    pub is_fully_written: bool,
     /// The number of elements at the end of the last dimension that are padding, which nothing
     /// writes.
     pub pad: i64,
     /// Whether the buffer was inlined or is otherwise unused.
-    pub gone: bool,
+    pub is_removed: bool,
     /// Whether the copy of a `promote` fills the buffer.
-    pub staged: bool,
+    pub is_staged: bool,
     /// The statements that write or read the buffer, in the order of their ids.
     users: Vec<StatementId>,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Loop {
     /// several statements inside.
     pub owner: Option<StatementId>,
     /// Whether no step has changed the loop: it still runs over the whole range of its variable.
-    pub pristine: bool,
+    pub is_unchanged: bool,
     /// Conditions for an iteration to run: an iteration in which one of these expressions is
     /// negative does nothing.
     pub guards: Vec<IndexExpr>,
@@ -187,12 +187,14 @@ impl Statement {
 
     /// The numbers that the statement requires to be divisible before it reads anything, both as
     /// written and as simplified by the ranges of its loops.
-    pub fn multiples(&self, ranges: &Ranges) -> Vec<Multiple> {
+    pub fn required_multiples(&self, ranges: &Ranges) -> Vec<Multiple> {
         if self.target.indices.iter().any(IndexExpr::has_data) {
             return Vec::new();
         }
-        let asked = multiples::multiples(&self.value).into_iter();
-        asked.flat_map(|own| [Multiple { number: ranges.simplify(&own.number), of: own.of }, own]).collect()
+        let required = multiples::multiples(&self.value).into_iter();
+        required
+            .flat_map(|own| [Multiple { number: ranges.simplify(&own.number), divisor: own.divisor }, own])
+            .collect()
     }
 
     /// The tensors that the statement writes and reads.
@@ -264,10 +266,10 @@ impl Draft<'_> {
     }
 
     /// Marks loops as no longer the ones of the program.
-    pub fn touch(&mut self, loops: &[VarId]) {
+    pub fn mark_changed(&mut self, loops: &[VarId]) {
         for var in loops.iter().map(|var| var.index()) {
-            if self.loops[var].pristine {
-                self.loops[var].pristine = false;
+            if self.loops[var].is_unchanged {
+                self.loops[var].is_unchanged = false;
             }
         }
     }
@@ -284,7 +286,7 @@ impl Draft<'_> {
     }
 
     /// Adds a buffer.
-    pub fn add_buffer(&mut self, buffer: Buffer, room: Option<VarId>) -> Legal<TensorId> {
+    pub fn add_buffer(&mut self, buffer: Buffer, allocated_at: Option<VarId>) -> Legal<TensorId> {
         let extents = buffer.shape.iter().map(|extent| *extent as u128);
         let elements = extents.fold(1, u128::saturating_mul);
         let bytes = elements.saturating_mul(buffer.dtype.bytes() as u128);
@@ -294,12 +296,12 @@ impl Draft<'_> {
         let (ragged, filled, gone, staged) = (false, false, false, false);
         self.buffers.push(DraftBuffer {
             buffer,
-            room,
-            ragged,
-            filled,
+            allocated_at,
+            may_be_partial: ragged,
+            is_fully_written: filled,
             pad: 0,
-            gone,
-            staged,
+            is_removed: gone,
+            is_staged: staged,
             users: Vec::new(),
         });
         Ok(TensorId(self.buffers.len() as u32 - 1))
@@ -308,7 +310,7 @@ impl Draft<'_> {
     /// Replaces a variable by an expression, in everything inside `nodes`.
     pub fn substitute(&mut self, nodes: &[Node], var: VarId, by: &IndexExpr) {
         let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| by.clone());
-        for node in self.contents(nodes) {
+        for node in self.descendants(nodes) {
             match node {
                 Node::Loop(inner) => {
                     let own = &mut self.loops[inner.index()];
@@ -323,24 +325,24 @@ impl Draft<'_> {
     }
 
     /// The buffers that these statements write and that are allocated in the iterations of a loop.
-    pub fn rooms_at(&self, var: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
+    pub fn allocations_at(&self, var: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
         let written = statements.iter().map(|id| self.statement(*id).target.tensor);
-        written.filter(|tensor| self.buffers[tensor.index()].room == Some(var)).collect()
+        written.filter(|tensor| self.buffers[tensor.index()].allocated_at == Some(var)).collect()
     }
 
     /// Moves the allocation of buffers from one loop to another that now has the same iterations.
-    pub fn move_rooms(&mut self, from: VarId, to: VarId) {
-        for tensor in self.rooms_at(from, &self.statements_in(self.body_of(to))) {
-            self.buffers[tensor.index()].room = Some(to);
+    pub fn move_allocations(&mut self, from: VarId, to: VarId) {
+        for tensor in self.allocations_at(from, &self.statements_in(self.body_of(to))) {
+            self.buffers[tensor.index()].allocated_at = Some(to);
         }
     }
 
     /// Moves buffers, accumulators and prefetches from one loop to another that now has the same
     /// iterations.
     pub fn move_attachments(&mut self, from: VarId, to: VarId) {
-        self.move_rooms(from, to);
+        self.move_allocations(from, to);
         for id in self.statements_in(self.body_of(to)) {
-            if self.gathers_at(id) == Some(from)
+            if self.accumulates_at(id) == Some(from)
                 && let Some(accumulator) = &mut self.statements[id.0].accumulator
             {
                 accumulator.at = to;
@@ -355,6 +357,6 @@ impl Draft<'_> {
 }
 
 /// Replaces one variable by another in an expression.
-pub(crate) fn rename(expr: &IndexExpr, from: VarId, to: VarId) -> IndexExpr {
+pub(crate) fn replace_var(expr: &IndexExpr, from: VarId, to: VarId) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(from)).then(|| IndexExpr::var(to)))
 }

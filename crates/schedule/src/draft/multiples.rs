@@ -9,7 +9,7 @@ use tilewright_ir::index::Term;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
 
-use super::comparison::parts;
+use super::comparison::conjuncts;
 
 /// A number, and a divisor of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Multiple {
     /// The number.
     pub number: IndexExpr,
     /// The divisor, at least 2.
-    pub of: i64,
+    pub divisor: i64,
 }
 
 /// The numbers that are checked for divisibility before this value reads anything.
@@ -27,13 +27,13 @@ pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
     [&arms[0], &arms[2]].into_iter().for_each(|arm| arm.visit_reads(&mut |_| always = true));
     match always {
         true => Vec::new(),
-        false => parts(&arms[0]).into_iter().filter_map(multiple).collect(),
+        false => conjuncts(&arms[0]).into_iter().filter_map(as_multiple).collect(),
     }
 }
 
 /// Matches the condition that a number has no remainder.
-fn multiple(question: &Expr) -> Option<Multiple> {
-    let ExprKind::Binary(BinaryOp::Equal, sides) = &question.kind else { return None };
+fn as_multiple(condition: &Expr) -> Option<Multiple> {
+    let ExprKind::Binary(BinaryOp::Equal, sides) = &condition.kind else { return None };
     let (ExprKind::Index(remainder), ExprKind::Literal(Number::Int(0))) = (&sides[0].kind, &sides[1].kind)
     else {
         return None;
@@ -46,25 +46,29 @@ fn multiple(question: &Expr) -> Option<Multiple> {
     // being 0.
     let (_, most) = sides[0].dtype.integer_bounds()?;
     let of = pair.1.as_constant().filter(|of| *of > 1 && i128::from(*of) <= most)?;
-    Some(Multiple { number: pair.0.clone(), of })
+    Some(Multiple { number: pair.0.clone(), divisor: of })
 }
 
 /// Rounds up the quotients of multiples in a subscript, which does not change their values.
-pub(crate) fn rounded_up(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
+pub(crate) fn round_up_quotients(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(pair) = atom else { return None };
         let of = pair.1.as_constant()?;
-        let same = |own: &Multiple| own.of == of && pair.0.sub(&own.number).is_multiple_of(of);
+        let same = |own: &Multiple| own.divisor == of && pair.0.sub(&own.number).is_multiple_of(of);
         multiples.iter().any(same).then(|| pair.0.offset(of - 1).floor_div(&pair.1))
     })
 }
 
 /// Replaces the quotients of multiples in a subscript by constants, where they are constant.
-pub(crate) fn settled(index: &IndexExpr, multiples: &[Multiple], known: &dyn Knowledge) -> IndexExpr {
+pub(crate) fn with_constant_quotients(
+    index: &IndexExpr,
+    multiples: &[Multiple],
+    known: &dyn Knowledge,
+) -> IndexExpr {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(_) = atom else { return None };
         let own = IndexExpr::atom(atom.clone());
-        let low = lower_bound(&rounded_up(&own, multiples), known)?;
+        let low = lower_bound(&round_up_quotients(&own, multiples), known)?;
         (low.as_constant().is_some() && upper_bound(&own, known)? == low).then_some(low)
     })
 }

@@ -23,58 +23,62 @@ pub(crate) struct Prefetch {
 }
 
 /// The cache lines of a box of a tensor: a run of consecutive elements for every row of the box.
-pub(crate) struct Lines {
+pub(crate) struct CacheLines {
     /// The first element of the box, in terms of the loops up to the prefetching one. It may lie
     /// outside the tensor.
     pub first: Vec<IndexExpr>,
     /// The number of rows along each dimension.
     pub rows: Vec<i64>,
     /// The number of cache lines in a row.
-    pub lines: i64,
+    pub lines_per_row: i64,
     /// The number of elements in a cache line.
-    pub line: i64,
+    pub line_elements: i64,
     /// Whether the loop writes the elements.
-    pub write: bool,
+    pub is_written: bool,
 }
 
-impl Lines {
+impl CacheLines {
     /// The total number of cache lines.
     pub fn count(&self) -> i64 {
-        self.rows.iter().fold(self.lines, |product, rows| product.saturating_mul(*rows))
+        self.rows.iter().fold(self.lines_per_row, |product, rows| product.saturating_mul(*rows))
     }
 }
 
 impl Draft<'_> {
     /// Returns the cache lines that a prefetch asks for, or the reason why it is illegal.
-    pub fn asked_for(&self, prefetch: &Prefetch) -> Legal<Lines> {
+    pub fn prefetched_lines(&self, prefetch: &Prefetch) -> Legal<CacheLines> {
         let refuse = |why: String| Illegal::Prefetch {
             tensor: self.buffers[prefetch.tensor.index()].buffer.name.clone(),
-            at: self.loop_text(prefetch.at),
+            at: self.qualified_loop_name(prefetch.at),
             why,
         };
         let around = self.loops_up_to(prefetch.at);
         if !around.contains(&prefetch.of) {
-            return Err(refuse(format!("`{}` is not a loop around it", self.loop_text(prefetch.of))));
+            return Err(refuse(format!(
+                "`{}` is not a loop around it",
+                self.qualified_loop_name(prefetch.of)
+            )));
         }
         if let Some(vector) = around.iter().find(|var| self.loop_of(**var).kind == LoopKind::Vector) {
-            return Err(refuse(format!("`{}` is vectorised", self.loop_text(*vector))));
+            return Err(refuse(format!("`{}` is vectorised", self.qualified_loop_name(*vector))));
         }
-        let room = self.buffers[prefetch.tensor.index()].room;
-        if room.is_some_and(|room| !around.contains(&room)) {
-            return Err(refuse("the buffer is made inside that loop".to_string()));
+        let allocated_at = self.buffers[prefetch.tensor.index()].allocated_at;
+        if allocated_at.is_some_and(|room| !around.contains(&room)) {
+            return Err(refuse("the buffer is allocated inside that loop".to_string()));
         }
         let (accesses, write) = self.accesses_inside(prefetch);
         if accesses.is_empty() {
-            return Err(refuse("nothing there uses it".to_string()));
+            return Err(refuse("no statement there uses it".to_string()));
         }
         if accesses.iter().any(|(_, access)| access.indices.iter().any(IndexExpr::has_data)) {
-            return Err(refuse("which elements are used depends on data".to_string()));
+            return Err(refuse("the choice of the elements that are used depends on data".to_string()));
         }
         let region = self.footprint(prefetch.tensor, &accesses, Some(prefetch.at));
         let lines = self.lines_of(prefetch, &region, write);
         if lines.count() > MOST_LINES {
             return Err(refuse(format!(
-                "an iteration uses {} cache lines, and {MOST_LINES} is the most: prefetch at an inner loop",
+                "an iteration uses {} cache lines, and the limit is {MOST_LINES}: \
+                 prefetch at an inner loop",
                 lines.count()
             )));
         }
@@ -90,7 +94,7 @@ impl Draft<'_> {
         (accesses, !writers.is_empty())
     }
 
-    fn lines_of(&self, prefetch: &Prefetch, region: &[Interval], write: bool) -> Lines {
+    fn lines_of(&self, prefetch: &Prefetch, region: &[Interval], write: bool) -> CacheLines {
         let buffer = &self.buffers[prefetch.tensor.index()].buffer;
         let further = IndexExpr::var(prefetch.of).offset(prefetch.ahead);
         let ahead = |index: &IndexExpr| {
@@ -108,6 +112,12 @@ impl Draft<'_> {
             }
         }
         let line = LINE_BYTES / buffer.dtype.bytes() as i64;
-        Lines { first, rows, lines: (run + line - 1) / line, line, write }
+        CacheLines {
+            first,
+            rows,
+            lines_per_row: (run + line - 1) / line,
+            line_elements: line,
+            is_written: write,
+        }
     }
 }

@@ -9,62 +9,63 @@ use super::{Draft, LoopRole, Node, StatementId};
 
 impl Draft<'_> {
     /// The loop at which a step lets a statement accumulate its result.
-    pub fn gathers_at(&self, id: StatementId) -> Option<VarId> {
+    pub fn accumulates_at(&self, id: StatementId) -> Option<VarId> {
         self.statement(id).accumulator.as_ref().map(|accumulator| accumulator.at)
     }
 
     /// The loop before which a reduction sets its elements to the neutral element; none if it does
     /// so right before the update.
-    pub fn reset_place(&self, id: StatementId) -> Option<VarId> {
-        let own = self.own_loops(id);
+    pub fn reset_loop(&self, id: StatementId) -> Option<VarId> {
+        let own = self.loops_owned_by(id);
         if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
             return own.first().copied();
         }
-        if self.leaves_totals_out(id) {
-            return self.outermost_of_totals(id);
+        if self.misses_partial_totals(id) {
+            return self.outermost_loop_of_totals(id);
         }
         self.outermost_reduction(id)
     }
 
     /// Returns true when the iterations do not reach every partial total of an `rfactor`, although
     /// all of them are added up.
-    pub fn leaves_totals_out(&self, id: StatementId) -> bool {
-        let Some(first) = self.own_loops(id).first().copied() else { return false };
-        let named = self.named_loops(id, first);
+    pub fn misses_partial_totals(&self, id: StatementId) -> bool {
+        let Some(first) = self.loops_owned_by(id).first().copied() else { return false };
+        let named = self.loops_in_subscripts(id, first);
         let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
         let is_partial = self.statement(id).is_partial;
         is_partial
             && (named.iter().any(varies)
                 || self.outermost_reduction(id).is_none()
-                || self.passes_over_totals(id))
+                || self.guards_skip_totals(id))
     }
 
     /// Returns true when guards skip partial totals that the buffer has elements for.
-    fn passes_over_totals(&self, id: StatementId) -> bool {
-        let own = self.own_loops(id);
+    fn guards_skip_totals(&self, id: StatementId) -> bool {
+        let own = self.loops_owned_by(id);
         let reduced = |var: VarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
         let statement = self.statement(id);
         let mut inside = super::simplify::Ranges::default();
         for var in self.path(id) {
-            inside.add(var, &self.loop_of(var).extent);
+            inside.add_loop(var, &self.loop_of(var).extent);
         }
-        self.within_bounds(id).iter().for_each(|bound| inside.add_bound(bound));
+        self.subscript_bounds(id).iter().for_each(|bound| inside.assume_nonnegative(bound));
         // Iterations skipped by loops outside the buffer's allocation are not added up either.
         // Where a guard skips iterations of a reduction, the total keeps its reset value, unless
         // the reset happens further in.
-        let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
-        let gathered = self.gathers_at(id).map(|at| self.loops_up_to(at)).unwrap_or_default();
+        let within = own.iter().filter(|var| self.is_inside_allocation(statement.target.tensor, **var));
+        let accumulated_outside = self.accumulates_at(id).map(|at| self.loops_up_to(at)).unwrap_or_default();
         let guards = within.flat_map(|var| self.loop_of(*var).guards.iter().map(move |guard| (*var, guard)));
-        let of_totals =
-            guards.filter(|(var, guard)| gathered.contains(var) || !guard.vars().into_iter().any(reduced));
-        let mut sides = of_totals.flat_map(|(_, guard)| super::simplify::sides_of_minima(guard));
+        let of_totals = guards.filter(|(var, guard)| {
+            accumulated_outside.contains(var) || !guard.vars().into_iter().any(reduced)
+        });
+        let mut sides = of_totals.flat_map(|(_, guard)| super::simplify::split_minima(guard));
         sides.any(|side| !inside.never_negative(&side))
     }
 
     /// Expressions that are at least 0 where a statement's subscripts do not run past the end of
     /// their buffer. The bound of a quotient is stated for its dividend, because the guards of
     /// fused loops have that form.
-    pub fn within_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
+    pub fn subscript_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
         let target = &self.statement(id).target;
         let shape = &self.buffers[target.tensor.index()].buffer.shape;
         let bound = |(index, extent): (&IndexExpr, &i64)| match quotient(index) {
@@ -75,36 +76,37 @@ impl Draft<'_> {
     }
 
     /// Returns true when a loop is inside the one in whose iterations a buffer is allocated.
-    fn is_in_room(&self, tensor: TensorId, var: VarId) -> bool {
-        let room = self.buffers[tensor.index()].room;
-        room.is_none_or(|room| self.loops_around(var).contains(&room))
+    fn is_inside_allocation(&self, tensor: TensorId, var: VarId) -> bool {
+        let allocated_at = self.buffers[tensor.index()].allocated_at;
+        allocated_at.is_none_or(|room| self.loops_around(var).contains(&room))
     }
 
     /// The outermost loop inside the allocation of the partial totals.
-    fn outermost_of_totals(&self, id: StatementId) -> Option<VarId> {
+    fn outermost_loop_of_totals(&self, id: StatementId) -> Option<VarId> {
         let statement = self.statement(id);
-        let room = self.buffers[statement.target.tensor.index()].room;
+        let allocated_at = self.buffers[statement.target.tensor.index()].allocated_at;
         let path = self.path(id);
-        let inside = room.and_then(|room| path.iter().position(|var| *var == room)).map_or(0, |at| at + 1);
+        let inside =
+            allocated_at.and_then(|room| path.iter().position(|var| *var == room)).map_or(0, |at| at + 1);
         statement.is_partial.then(|| path.get(inside).copied()).flatten()
     }
 
     /// The outermost loop that a statement reduces over.
     pub fn outermost_reduction(&self, id: StatementId) -> Option<VarId> {
-        self.own_loops(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
+        self.loops_owned_by(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
     }
 
     /// The reduction loop of a statement that is distributed over threads, whose partial results
     /// are combined.
-    pub fn lanes_of(&self, id: StatementId) -> Option<VarId> {
+    pub fn combined_thread_loop(&self, id: StatementId) -> Option<VarId> {
         let over_threads = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
         let reduced = |var: &VarId| self.loop_of(*var).role == LoopRole::Reduction;
-        self.own_loops(id).into_iter().find(|var| reduced(var) && over_threads(var))
+        self.loops_owned_by(id).into_iter().find(|var| reduced(var) && over_threads(var))
     }
 
     /// Checks whether the threads of a reduction loop can be combined along this axis, and returns
     /// the reason if not.
-    pub fn check_lanes(&self, var: VarId, axis: Axis) -> Result<(), String> {
+    pub fn check_combined_threads(&self, var: VarId, axis: Axis) -> Result<(), String> {
         let own = self.loop_of(var);
         let Some(id) = own.owner else { return Err("it belongs to no statement".to_string()) };
         let statement = self.statement(id);
@@ -115,25 +117,28 @@ impl Draft<'_> {
             return Err("it is not the innermost loop of its statement: `reorder` it there".to_string());
         }
         let reduced = |other: &VarId| *other != var && self.loop_of(*other).role == LoopRole::Reduction;
-        if let Some(other) = self.own_loops(id).into_iter().find(reduced) {
-            let (own, other) = (self.loop_text(var), self.loop_text(other));
-            return Err(format!("`{other}` is reduced too: `rfactor {own}` gives each thread a total first"));
+        if let Some(other) = self.loops_owned_by(id).into_iter().find(reduced) {
+            let (own, other) = (self.qualified_loop_name(var), self.qualified_loop_name(other));
+            return Err(format!(
+                "`{other}` is reduced too: `rfactor {own}` gives each thread its own total first"
+            ));
         }
         if statement.target.indices.iter().any(|index| index.has_data() || index.mentions(var)) {
-            return Err("which elements it writes depends on data, or on the loop itself".to_string());
+            return Err("the choice of its elements depends on data, or on the loop itself".to_string());
         }
         if statement.accumulator.is_some() {
-            return Err("the result is promoted, and a total of threads is in registers anyway".to_string());
+            let why = "the result is promoted, but a total of combined threads is always in registers";
+            return Err(why.to_string());
         }
-        if own.extent.as_constant().is_none() || !own.guards.is_empty() || self.leaves_totals_out(id) {
-            return Err("it does not always run equally often".to_string());
+        if own.extent.as_constant().is_none() || !own.guards.is_empty() || self.misses_partial_totals(id) {
+            return Err("its number of iterations is not constant, or guards skip some".to_string());
         }
         Ok(())
     }
 
     /// The statement's loops from `from` inwards that its subscripts mention.
-    pub fn named_loops(&self, id: StatementId, from: VarId) -> Vec<VarId> {
-        let own = self.own_loops(id);
+    pub fn loops_in_subscripts(&self, id: StatementId, from: VarId) -> Vec<VarId> {
+        let own = self.loops_owned_by(id);
         let at = own.iter().position(|var| *var == from).unwrap_or(0);
         let indices = &self.statement(id).target.indices;
         let named = |var: &VarId| indices.iter().any(|index| index.mentions(*var));
@@ -156,7 +161,7 @@ impl Draft<'_> {
         if !own.extent.vars().iter().any(reduced) {
             return own.extent.clone();
         }
-        let most = self.ranges(statement).most(&own.extent);
+        let most = self.ranges(statement).greatest_value(&own.extent);
         most.map_or_else(|| own.extent.clone(), IndexExpr::constant)
     }
 }

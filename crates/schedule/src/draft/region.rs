@@ -8,8 +8,8 @@
 use tilewright_ir::interval::{End, lower_bound, upper_bound};
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
-use super::multiples::rounded_up;
-use super::simplify::{Ranges, clamped};
+use super::multiples::round_up_quotients;
+use super::simplify::{Ranges, split_clamp};
 use super::{Draft, StatementId};
 
 /// At most `extent` integers from `low` on, inside the tensor unless the dimension is padded.
@@ -29,7 +29,7 @@ impl Interval {
     }
 
     /// Returns true when some iterations have fewer integers.
-    pub fn is_ragged(&self) -> bool {
+    pub fn is_clipped(&self) -> bool {
         self.available != IndexExpr::constant(self.extent)
     }
 
@@ -48,8 +48,8 @@ impl Draft<'_> {
     pub fn ranges_of(&self, path: &[VarId]) -> Ranges {
         let mut ranges = Ranges::default();
         for var in path {
-            ranges.add(*var, &self.loop_of(*var).extent);
-            self.loop_of(*var).guards.iter().for_each(|guard| ranges.add_bound(guard));
+            ranges.add_loop(*var, &self.loop_of(*var).extent);
+            self.loop_of(*var).guards.iter().for_each(|guard| ranges.assume_nonnegative(guard));
         }
         ranges
     }
@@ -113,10 +113,11 @@ impl Draft<'_> {
         let everywhere = self.ranges_of(&path);
         let mut inside = Ranges::default();
         for var in path.iter().filter(|var| !around.contains(var)) {
-            inside.set(*var, everywhere.most(&self.loop_of(*var).extent)?);
+            inside.set_extent(*var, everywhere.greatest_value(&self.loop_of(*var).extent)?);
         }
-        let multiples = self.statement(statement).multiples(&everywhere);
-        let bounds = (lower_bound(&rounded_up(index, &multiples), &inside)?, upper_bound(index, &inside)?);
+        let multiples = self.statement(statement).required_multiples(&everywhere);
+        let bounds =
+            (lower_bound(&round_up_quotients(index, &multiples), &inside)?, upper_bound(index, &inside)?);
         let fixed =
             |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
         (fixed(&bounds.0) && fixed(&bounds.1)).then_some(bounds)
@@ -125,14 +126,14 @@ impl Draft<'_> {
 
 /// The interval from `low` to `high`.
 fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interval> {
-    let extent = outer.most(&high.sub(&low).offset(1)).filter(|extent| *extent >= 1)?;
+    let extent = outer.greatest_value(&high.sub(&low).offset(1)).filter(|extent| *extent >= 1)?;
     Some(Interval { low, extent, available: IndexExpr::constant(extent) })
 }
 
 /// The interval from `low` to `high`, clipped to `0..extent`.
 fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
-    let (low, high) = (&loosened(low, End::Low, outer), &loosened(high, End::High, outer));
-    let size = outer.most(&high.sub(low).offset(1))?;
+    let (low, high) = (&without_clamps(low, End::Low, outer), &without_clamps(high, End::High, outer));
+    let size = outer.greatest_value(&high.sub(low).offset(1))?;
     if size >= extent || size < 1 {
         return None;
     }
@@ -145,13 +146,13 @@ fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Optio
 /// Removes from a bound the constant that a subscript was clamped to, which can only enlarge the
 /// interval. Without the clamp, the distance between the two ends is most often a constant.
 /// Clipping to the tensor removes the added part again.
-fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
+fn without_clamps(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
     if !grows_with_clamps(bound) {
         return bound.clone();
     }
     outer.simplify(&bound.substitute(&mut |atom| match (atom, end) {
         (Atom::Max(pair), End::Low) | (Atom::Min(pair), End::High) => {
-            clamped(pair).map(|(free, _)| free.clone())
+            split_clamp(pair).map(|(free, _)| free.clone())
         }
         _ => None,
     }))
@@ -166,6 +167,6 @@ fn grows_with_clamps(expr: &IndexExpr) -> bool {
         [Atom::FloorDiv(pair)] if term.coefficient > 0 && pair.1.as_constant().is_some_and(|by| by > 0) => {
             grows_with_clamps(&pair.0)
         }
-        _ => !IndexExpr::from(term).any(&mut |atom| matches!(atom, Atom::Min(_) | Atom::Max(_))),
+        _ => !IndexExpr::from(term).any_atom(&mut |atom| matches!(atom, Atom::Min(_) | Atom::Max(_))),
     })
 }

@@ -65,6 +65,6 @@ fn replace_own_loads(expr: &mut Expr, replace: &mut Replace) {
 }
 
 /// The number of nodes of an expression.
-pub(crate) fn size(expr: &Expr) -> usize {
-    1 + expr.operands().iter().map(size).sum::<usize>()
+pub(crate) fn count_nodes(expr: &Expr) -> usize {
+    1 + expr.operands().iter().map(count_nodes).sum::<usize>()
 }

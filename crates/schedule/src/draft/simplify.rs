@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tilewright_ir::index::{Atom, Term};
 use tilewright_ir::interval::{End, Knowledge, lower_bound, upper_bound};
-use tilewright_ir::prove::nonnegative_within;
+use tilewright_ir::prove::can_prove_nonnegative_within;
 use tilewright_ir::{IndexExpr, Range, SymbolId, VarId};
 
 /// The replacements that one proof may take. A schedule asks for thousands of proofs, and a failed
 /// proof costs little.
-const BUDGET: usize = 100;
+const PROOF_BUDGET: usize = 100;
 
 /// The depth to which nested minima and maxima are split into cases.
-const MOST_CASES: usize = 3;
+const CASE_DEPTH: usize = 3;
 
 /// Splits a minimum or maximum of a subscript and a constant into the subscript and the constant
 /// that it is clamped to.
-pub(crate) fn clamped(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &IndexExpr)> {
+pub(crate) fn split_clamp(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &IndexExpr)> {
     match (pair.0.as_constant(), pair.1.as_constant()) {
         (Some(_), None) => Some((&pair.1, &pair.0)),
         (None, Some(_)) => Some((&pair.0, &pair.1)),
@@ -37,14 +37,14 @@ fn larger(left: Option<i64>, right: Option<i64>) -> Option<i64> {
 
 /// Expressions that are all at least 0 exactly where `expr` is. A minimum that is added to the rest
 /// gives one for each of its sides.
-pub(crate) fn sides_of_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
+pub(crate) fn split_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
     let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
         [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
         _ => None,
     });
     match minimum.and_then(|(atom, pair)| Some((expr.split_on(atom)?.1, pair))) {
         Some((rest, pair)) => {
-            [&pair.0, &pair.1].into_iter().flat_map(|side| sides_of_minima(&rest.add(side))).collect()
+            [&pair.0, &pair.1].into_iter().flat_map(|side| split_minima(&rest.add(side))).collect()
         }
         None => vec![expr.clone()],
     }
@@ -73,44 +73,44 @@ impl Knowledge for Ranges {
 impl Ranges {
     /// Adds a loop inside the known ones. If no largest extent is known, the variable gets no
     /// range, and nothing is concluded from it.
-    pub fn add(&mut self, var: VarId, extent: &IndexExpr) {
-        if let Some(most) = self.most(extent) {
+    pub fn add_loop(&mut self, var: VarId, extent: &IndexExpr) {
+        if let Some(most) = self.greatest_value(extent) {
             self.extents.insert(var, most);
         }
         if extent.as_constant().is_none() {
-            self.add_bound(&extent.sub(&IndexExpr::var(var)).offset(-1));
+            self.assume_nonnegative(&extent.sub(&IndexExpr::var(var)).offset(-1));
         }
     }
 
     /// Adds the fact that an expression is at least 0. If a minimum is at least 0, so are both of
     /// its sides.
-    pub fn add_bound(&mut self, expr: &IndexExpr) {
-        self.facts.extend(sides_of_minima(expr));
+    pub fn assume_nonnegative(&mut self, expr: &IndexExpr) {
+        self.facts.extend(split_minima(expr));
     }
 
     /// The knowledge where all conditions are at least 0, and the knowledge where at least one is
     /// negative.
-    pub fn either_way(&self, conditions: &[IndexExpr]) -> (Ranges, Ranges) {
+    pub fn under_conditions(&self, conditions: &[IndexExpr]) -> (Ranges, Ranges) {
         let (mut holding, mut failing) = (self.clone(), self.clone());
-        conditions.iter().for_each(|condition| holding.add_bound(condition));
+        conditions.iter().for_each(|condition| holding.assume_nonnegative(condition));
         if let [condition] = conditions {
-            failing.add_bound(&condition.scale(-1).offset(-1));
+            failing.assume_nonnegative(&condition.scale(-1).offset(-1));
         }
         (holding, failing)
     }
 
     /// Fixes the number of values of a variable.
-    pub fn set(&mut self, var: VarId, extent: i64) {
+    pub fn set_extent(&mut self, var: VarId, extent: i64) {
         self.extents.insert(var, extent);
     }
 
     /// Removes the range of a variable, so that the variable counts as fixed.
-    pub fn forget(&mut self, var: VarId) {
+    pub fn remove_range(&mut self, var: VarId) {
         self.extents.remove(&var);
     }
 
     /// Returns true when the variable belongs to an open loop.
-    pub fn knows(&self, var: VarId) -> bool {
+    pub fn has_range(&self, var: VarId) -> bool {
         self.extents.contains_key(&var)
     }
 
@@ -120,31 +120,34 @@ impl Ranges {
     }
 
     /// An upper bound of the expression, as a number.
-    pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
+    pub fn greatest_value(&self, expr: &IndexExpr) -> Option<i64> {
         if is_linear(expr) {
-            return self.end_of_linear(expr, End::High);
+            return self.bound_of_linear(expr, End::High);
         }
         let plain = upper_bound(expr, self).and_then(|bound| bound.as_constant());
-        let taken_apart = smaller(plain, self.by_cases(expr, MOST_CASES, End::High));
-        smaller(taken_apart, self.without_quotients(expr, End::High).and_then(|simpler| self.most(&simpler)))
+        let with_cases = smaller(plain, self.bound_by_cases(expr, CASE_DEPTH, End::High));
+        smaller(
+            with_cases,
+            self.bound_quotient_difference(expr, End::High).and_then(|simpler| self.greatest_value(&simpler)),
+        )
     }
 
     /// A lower bound of the expression, as a number.
-    pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
+    pub fn least_value(&self, expr: &IndexExpr) -> Option<i64> {
         if is_linear(expr) {
-            return self.end_of_linear(expr, End::Low);
+            return self.bound_of_linear(expr, End::Low);
         }
         let plain = lower_bound(expr, self).and_then(|bound| bound.as_constant());
-        let taken_apart = larger(plain, self.by_cases(expr, MOST_CASES, End::Low));
+        let with_cases = larger(plain, self.bound_by_cases(expr, CASE_DEPTH, End::Low));
         larger(
-            taken_apart,
-            self.without_quotients(expr, End::Low).and_then(|simpler| self.least_of(&simpler)),
+            with_cases,
+            self.bound_quotient_difference(expr, End::Low).and_then(|simpler| self.least_value(&simpler)),
         )
     }
 
     /// One end of the values of a sum of multiples of variables that all have ranges. Most queries
     /// have this form, and plain arithmetic answers them quickly.
-    fn end_of_linear(&self, expr: &IndexExpr, end: End) -> Option<i64> {
+    fn bound_of_linear(&self, expr: &IndexExpr, end: End) -> Option<i64> {
         expr.terms().iter().try_fold(expr.constant_part(), |sum, term| {
             let [Atom::Var(var)] = term.factors.as_slice() else { return None };
             let last = self.extent(*var)?.max(1) - 1;
@@ -156,7 +159,7 @@ impl Ranges {
     /// One end of the values, found by replacing a minimum or maximum by each of its sides: the
     /// rest of the expression often cancels with one of them. `None` if the expression has no
     /// minimum or maximum to split.
-    fn by_cases(&self, expr: &IndexExpr, cases: usize, end: End) -> Option<i64> {
+    fn bound_by_cases(&self, expr: &IndexExpr, cases: usize, end: End) -> Option<i64> {
         let choice = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
             [atom @ (Atom::Min(pair) | Atom::Max(pair))] if cases > 0 => Some((atom, pair, term.coefficient)),
             _ => None,
@@ -166,8 +169,8 @@ impl Ranges {
         let side = |side: &IndexExpr| {
             let value = rest.add(&side.scale(coefficient));
             let (plain, cases) = match end {
-                End::High => (upper_bound(&value, self), self.by_cases(&value, cases - 1, end)),
-                End::Low => (lower_bound(&value, self), self.by_cases(&value, cases - 1, end)),
+                End::High => (upper_bound(&value, self), self.bound_by_cases(&value, cases - 1, end)),
+                End::Low => (lower_bound(&value, self), self.bound_by_cases(&value, cases - 1, end)),
             };
             let plain = plain.and_then(|bound| bound.as_constant());
             if end == End::High { smaller(plain, cases) } else { larger(plain, cases) }
@@ -185,7 +188,7 @@ impl Ranges {
     /// Replaces a difference of two quotients by the same divisor by one end of its values, if the
     /// expression has one. The two quotients may be anything while their distance is almost known:
     /// `(h + 1)/2 - h/2` is 0 or 1.
-    fn without_quotients(&self, expr: &IndexExpr, end: End) -> Option<IndexExpr> {
+    fn bound_quotient_difference(&self, expr: &IndexExpr, end: End) -> Option<IndexExpr> {
         let quotients: Vec<_> = expr.terms().iter().filter_map(quotient).collect();
         quotients.iter().filter(|(_, coefficient)| *coefficient > 0).find_map(|(up, coefficient)| {
             let by = up.1.as_constant().filter(|by| *by > 0)?;
@@ -207,8 +210,9 @@ impl Ranges {
 
     /// Returns true when the expression is provably at least 0 everywhere.
     pub fn never_negative(&self, expr: &IndexExpr) -> bool {
-        self.least_of(expr).is_some_and(|least| least >= 0)
-            || (!self.is_somewhere_negative(expr) && nonnegative_within(BUDGET, expr, &self.facts, self))
+        self.least_value(expr).is_some_and(|least| least >= 0)
+            || (!self.is_somewhere_negative(expr)
+                && can_prove_nonnegative_within(PROOF_BUDGET, expr, &self.facts, self))
     }
 
     /// Returns true when the expression is negative at one of a few sample iterations: the first of
@@ -227,20 +231,20 @@ impl Ranges {
                 && self.facts.iter().all(|fact| fact.eval(&mut value).is_some_and(|found| found >= 0))
         };
         let negative = expr.terms().iter().filter(|term| term.coefficient < 0);
-        let lessening: Vec<IndexExpr> = negative.map(IndexExpr::from).collect();
+        let decreasing: Vec<IndexExpr> = negative.map(IndexExpr::from).collect();
         negative_at(&|_| false)
-            || negative_at(&|var| lessening.iter().any(|term| term.mentions(var)))
+            || negative_at(&|var| decreasing.iter().any(|term| term.mentions(var)))
             || negative_at(&|_| true)
             || expr.vars().into_iter().any(|last| negative_at(&|var| var == last))
     }
 
     /// Returns true when the expression is provably negative everywhere.
     pub fn always_negative(&self, expr: &IndexExpr) -> bool {
-        self.most(expr).is_some_and(|most| most < 0) || self.is_known(&expr.scale(-1).offset(-1))
+        self.greatest_value(expr).is_some_and(|most| most < 0) || self.is_fact(&expr.scale(-1).offset(-1))
     }
 
     /// Returns true when one of the facts says that the expression is at least 0.
-    fn is_known(&self, expr: &IndexExpr) -> bool {
+    fn is_fact(&self, expr: &IndexExpr) -> bool {
         self.facts.contains(expr)
     }
 
@@ -251,8 +255,8 @@ impl Ranges {
             return expr.clone();
         }
         expr.substitute(&mut |atom| match atom {
-            Atom::Min(pair) => self.ordered(&pair.0, &pair.1).map(|(smaller, _)| smaller.clone()),
-            Atom::Max(pair) => self.ordered(&pair.0, &pair.1).map(|(_, larger)| larger.clone()),
+            Atom::Min(pair) => self.sort_pair(&pair.0, &pair.1).map(|(smaller, _)| smaller.clone()),
+            Atom::Max(pair) => self.sort_pair(&pair.0, &pair.1).map(|(_, larger)| larger.clone()),
             Atom::FloorDiv(pair) => self.is_remainder(&pair.0, &pair.1).then(|| IndexExpr::constant(0)),
             Atom::Mod(pair) => self.is_remainder(&pair.0, &pair.1).then(|| pair.0.clone()),
             _ => None,
@@ -260,7 +264,7 @@ impl Ranges {
     }
 
     /// Returns both expressions, smaller first, if one of them is provably never larger.
-    fn ordered<'e>(
+    fn sort_pair<'e>(
         &self,
         left: &'e IndexExpr,
         right: &'e IndexExpr,
@@ -276,7 +280,8 @@ impl Ranges {
 
     fn is_remainder(&self, value: &IndexExpr, by: &IndexExpr) -> bool {
         let Some(by) = by.as_constant() else { return false };
-        self.least_of(value).is_some_and(|least| least >= 0) && self.most(value).is_some_and(|most| most < by)
+        self.least_value(value).is_some_and(|least| least >= 0)
+            && self.greatest_value(value).is_some_and(|most| most < by)
     }
 }
 
@@ -336,15 +341,15 @@ mod tests {
             fact in prop::option::of((prop::collection::vec(-2i64..3, 3), -2i64..3)),
         ) {
             let mut ranges = Ranges::default();
-            extents.iter().enumerate().for_each(|(at, extent)| ranges.set(VarId(at as u32), *extent));
+            extents.iter().enumerate().for_each(|(at, extent)| ranges.set_extent(VarId(at as u32), *extent));
             let expr = sum(&coefficients, constant, divided);
             let values: Vec<i64> = points(&extents).iter().map(|point| at(&expr, point)).collect();
-            prop_assert_eq!(ranges.least_of(&expr), values.iter().copied().min());
-            prop_assert_eq!(ranges.most(&expr), values.iter().copied().max());
+            prop_assert_eq!(ranges.least_value(&expr), values.iter().copied().min());
+            prop_assert_eq!(ranges.greatest_value(&expr), values.iter().copied().max());
             // The points of the box at which the fact holds decide. If no point is left, any answer
             // is right.
             let fact = fact.map(|(coefficients, constant)| sum(&coefficients, constant, None));
-            fact.iter().for_each(|fact| ranges.add_bound(fact));
+            fact.iter().for_each(|fact| ranges.assume_nonnegative(fact));
             let left: Vec<Vec<i64>> = points(&extents);
             let holds = |point: &&Vec<i64>| fact.as_ref().is_none_or(|fact| at(fact, point) >= 0);
             let is_never = left.iter().filter(holds).all(|point| at(&expr, point) >= 0);

@@ -71,7 +71,7 @@ impl Draft<'_> {
     }
 
     /// A node and all nodes around it, from the inside out.
-    fn upwards(&self, node: Node) -> impl Iterator<Item = Node> {
+    fn ancestors(&self, node: Node) -> impl Iterator<Item = Node> {
         std::iter::successors(Some(node), |node| match self.parent(*node) {
             Parent::Loop(var) => Some(Node::Loop(var)),
             _ => None,
@@ -80,7 +80,7 @@ impl Draft<'_> {
 
     /// The loops around a node, outermost first, without the node itself.
     pub fn loops_around_node(&self, node: Node) -> Vec<VarId> {
-        let around = self.upwards(node).skip(1).filter_map(|node| match node {
+        let around = self.ancestors(node).skip(1).filter_map(|node| match node {
             Node::Loop(var) => Some(var),
             Node::Statement(_) => None,
         });
@@ -91,34 +91,34 @@ impl Draft<'_> {
 
     /// The node directly inside `of` that contains the statement or is the statement; none if the
     /// statement is elsewhere.
-    pub fn branch(&self, of: Parent, statement: StatementId) -> Option<Node> {
-        self.upwards(Node::Statement(statement)).find(|node| self.parent(*node) == of)
+    pub fn child_containing(&self, of: Parent, statement: StatementId) -> Option<Node> {
+        self.ancestors(Node::Statement(statement)).find(|node| self.parent(*node) == of)
     }
 
     /// The positions of a statement and of the loops around it among their siblings, outermost
     /// first. The positions of two statements compare as the statements are ordered.
-    pub fn place_in_order(&self, statement: StatementId) -> Vec<usize> {
+    pub fn execution_position(&self, statement: StatementId) -> Vec<usize> {
         let place = |node: Node| {
             let neighbours = self.children(self.parent(node)).iter();
             neighbours.take_while(|other| **other != node).count()
         };
-        let mut places: Vec<usize> = self.upwards(Node::Statement(statement)).map(place).collect();
+        let mut places: Vec<usize> = self.ancestors(Node::Statement(statement)).map(place).collect();
         places.reverse();
         places
     }
 
     /// Every loop and statement in these nodes, outermost first and in order.
-    pub fn contents(&self, nodes: &[Node]) -> Vec<Node> {
+    pub fn descendants(&self, nodes: &[Node]) -> Vec<Node> {
         let mut found = Vec::new();
-        self.collect_contents(nodes, &mut found);
+        self.collect_descendants(nodes, &mut found);
         found
     }
 
-    fn collect_contents(&self, nodes: &[Node], found: &mut Vec<Node>) {
+    fn collect_descendants(&self, nodes: &[Node], found: &mut Vec<Node>) {
         for node in nodes {
             found.push(*node);
             if let Node::Loop(var) = node {
-                self.collect_contents(self.body_of(*var), found);
+                self.collect_descendants(self.body_of(*var), found);
             }
         }
     }
@@ -129,7 +129,7 @@ impl Draft<'_> {
             Node::Statement(id) => Some(id),
             Node::Loop(_) => None,
         };
-        self.contents(nodes).into_iter().filter_map(statement).collect()
+        self.descendants(nodes).into_iter().filter_map(statement).collect()
     }
 
     /// The first statement in these nodes.
@@ -154,14 +154,14 @@ impl Draft<'_> {
             Node::Loop(var) => Some(var),
             Node::Statement(_) => None,
         };
-        self.contents(nodes).into_iter().filter_map(var).collect()
+        self.descendants(nodes).into_iter().filter_map(var).collect()
     }
 
     /// Puts loops, outermost first, around nodes, and returns the outermost loop. The caller must
     /// place it in the tree.
-    pub fn nest(&mut self, loops: &[VarId], nodes: Vec<Node>) -> Vec<Node> {
+    pub fn wrap_in_loops(&mut self, loops: &[VarId], nodes: Vec<Node>) -> Vec<Node> {
         loops.iter().rev().fold(nodes, |nodes, var| {
-            self.adopt(&nodes, Parent::Loop(*var));
+            self.set_parent(&nodes, Parent::Loop(*var));
             self.links.bodies[var.index()] = nodes;
             vec![Node::Loop(*var)]
         })
@@ -169,24 +169,24 @@ impl Draft<'_> {
 
     /// Inserts nodes into the children of `of`, before the child that is at this position now.
     pub fn insert(&mut self, of: Parent, at: usize, nodes: Vec<Node>) {
-        self.adopt(&nodes, of);
+        self.set_parent(&nodes, of);
         self.children_mut(of).splice(at..at, nodes);
     }
 
     /// Takes a node out of the tree, and returns the parent and the position that it had.
-    pub fn take_out(&mut self, node: Node) -> (Parent, usize) {
+    pub fn detach(&mut self, node: Node) -> (Parent, usize) {
         let parent = self.parent(node);
         let at = self.children(parent).iter().position(|other| *other == node);
-        let at = at.expect("a node is among what its parent runs");
+        let at = at.expect("a node is among the children of its parent");
         self.children_mut(parent).remove(at);
-        self.adopt(&[node], Parent::None);
+        self.set_parent(&[node], Parent::None);
         (parent, at)
     }
 
     /// Takes a statement out of the tree, together with the loops that have nothing else inside.
-    pub fn remove(&mut self, statement: StatementId) {
+    pub fn remove_statement(&mut self, statement: StatementId) {
         let mut node = Node::Statement(statement);
-        while let (Parent::Loop(around), _) = self.take_out(node)
+        while let (Parent::Loop(around), _) = self.detach(node)
             && self.body_of(around).is_empty()
         {
             node = Node::Loop(around);
@@ -195,14 +195,14 @@ impl Draft<'_> {
 
     fn children_mut(&mut self, of: Parent) -> &mut Vec<Node> {
         match of {
-            Parent::None => unreachable!("nodes are put inside of something"),
+            Parent::None => unreachable!("nodes are only inserted below a parent"),
             Parent::Setup => &mut self.setup,
             Parent::Body => &mut self.body,
             Parent::Loop(var) => &mut self.links.bodies[var.index()],
         }
     }
 
-    fn adopt(&mut self, nodes: &[Node], parent: Parent) {
+    fn set_parent(&mut self, nodes: &[Node], parent: Parent) {
         for node in nodes.iter().filter(|node| self.parent(**node) != parent).copied().collect::<Vec<_>>() {
             match node {
                 Node::Loop(var) => self.links.loop_parents[var.index()] = parent,

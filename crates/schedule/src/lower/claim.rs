@@ -19,23 +19,29 @@ impl Emitter<'_> {
         let path = self.draft.path(id);
         let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
         let role = match role {
-            ClaimRole::Value if instance.is_total => ClaimRole::Total,
+            ClaimRole::Value if instance.sums_partials => ClaimRole::Total,
             other => other,
         };
         // The reset of a reduction and the copies of its result belong to all points that are
         // reduced.
         let is_one = role == ClaimRole::Value;
-        let told = |value: &Option<IndexExpr>| {
+        let fixed_value = |value: &Option<IndexExpr>| {
             value.clone().filter(|value| is_one || !value.vars().iter().any(&reduces))
         };
-        let point = instance.point.iter().map(told).collect();
-        Some(Box::new(Claim { role, statement: instance.statement, point, computation: id.0, run }))
+        let point = instance.point.iter().map(fixed_value).collect();
+        Some(Box::new(Claim {
+            role,
+            statement: instance.statement,
+            point,
+            computation: id.0,
+            repetition: run,
+        }))
     }
 }
 
 /// The claim of a store in copies of the loops.
-pub(super) fn in_copy(claim: &Option<Box<Claim>>, renamed: &Renaming) -> Option<Box<Claim>> {
+pub(super) fn claim_in_copy(claim: &Option<Box<Claim>>, renamed: &Renaming) -> Option<Box<Claim>> {
     let mut claim = claim.clone()?;
-    claim.point.iter_mut().flatten().chain(&mut claim.run).for_each(|index| *index = renamed(index));
+    claim.point.iter_mut().flatten().chain(&mut claim.repetition).for_each(|index| *index = renamed(index));
     Some(claim)
 }

@@ -12,22 +12,22 @@ use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId, walk};
 
-use super::stmts::{choose_around, duplicate, stores};
-use crate::draft::comparison::{as_condition, parts, plain_condition};
-use crate::draft::simplify::{Ranges, clamped};
+use super::stmts::{count_stores, duplicate, insert_choice};
+use crate::draft::comparison::{as_condition, as_condition_unchecked, conjuncts};
+use crate::draft::simplify::{Ranges, split_clamp};
 
 /// The stores that the code may have with versions: this many, or this many times the number
 /// before.
 const MOST_STORES: usize = 400;
 const MOST_TIMES: usize = 5;
 /// The percentage of a loop's iterations that must be in the interior to be worth a version.
-const ENOUGH: i64 = 40;
+const LEAST_INTERIOR_PERCENT: i64 = 40;
 
 /// Lifts the conditions that are worth a version.
 pub(super) fn lift(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
-        let mut lifting = Lifting { buffers: &mut nest.buffers, stores: stores(stmts), budget };
+        let budget = MOST_TIMES.saturating_mul(count_stores(stmts)).max(MOST_STORES);
+        let mut lifting = Lifting { buffers: &mut nest.buffers, stores: count_stores(stmts), budget };
         for stmt in stmts {
             lifting.inside(stmt, &Ranges::default());
         }
@@ -45,7 +45,7 @@ impl Lifting<'_> {
         match stmt {
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
-                inside.add(own.var, &own.extent);
+                inside.add_loop(own.var, &own.extent);
                 if matches!(own.kind, LoopKind::Serial | LoopKind::Parallel) {
                     own.body = self.body(std::mem::take(&mut own.body), own.var, &inside);
                 }
@@ -56,11 +56,11 @@ impl Lifting<'_> {
 
     /// Adds a version for the interior to the body of a loop, if that is worth it.
     fn body(&mut self, mut stmts: Vec<Stmt>, var: VarId, ranges: &Ranges) -> Vec<Stmt> {
-        let count = stores(&stmts);
+        let count = count_stores(&stmts);
         let mut interior: Vec<Interior> = Vec::new();
         if self.stores + count <= self.budget {
-            collect(&stmts, ranges, &mut Inside::default(), &mut |condition, least| {
-                let least = least.filter(|least| is_worth_it(least, var, ranges));
+            collect(&stmts, ranges, &mut InnerLoops::default(), &mut |condition, least| {
+                let least = least.filter(|least| is_worth_version(least, var, ranges));
                 match interior.iter_mut().find(|own| own.condition == *condition) {
                     Some(own) => {
                         own.least = own.least.take().zip(least).map(|(all, one)| [all, vec![one]].concat())
@@ -82,13 +82,13 @@ impl Lifting<'_> {
             interior.into_iter().filter_map(|own| own.least).flatten().collect();
         conditions.sort();
         conditions.dedup();
-        let concerns = |stmt: &Stmt| asks(stmt, &holding);
-        stmts = choose_around(stmts, &concerns, &mut |mut then| {
+        let concerns = |stmt: &Stmt| depends_on(stmt, &holding);
+        stmts = insert_choice(stmts, &concerns, &mut |mut then| {
             let otherwise = duplicate(&then, self.buffers);
             assume(&mut then, &holding);
             Stmt::If(If { conditions: conditions.clone(), then, otherwise })
         });
-        self.stores += stores(&stmts) - count.min(stores(&stmts));
+        self.stores += count_stores(&stmts) - count.min(count_stores(&stmts));
         stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
         stmts
     }
@@ -103,27 +103,29 @@ struct Interior {
 }
 
 /// Returns true when a value inside depends on one of these conditions.
-fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
+fn depends_on(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
     walk::any(std::slice::from_ref(stmt), &mut |stmt| {
-        stmt.store().is_some_and(|store| asks_in(&store.value, conditions))
+        stmt.store().is_some_and(|store| value_depends_on(&store.value, conditions))
     })
 }
 
-fn asks_in(expr: &Expr, conditions: &[IndexExpr]) -> bool {
+fn value_depends_on(expr: &Expr, conditions: &[IndexExpr]) -> bool {
     let mut clamped = false;
     if let ExprKind::Load(access) = &expr.kind {
         for index in &access.indices {
-            clamps(index, &mut |condition| clamped = clamped || conditions.contains(condition));
+            visit_clamp_conditions(index, &mut |condition| {
+                clamped = clamped || conditions.contains(condition)
+            });
         }
     }
     clamped
-        || plain_condition(expr).is_some_and(|own| conditions.contains(&own))
-        || expr.operands().iter().any(|operand| asks_in(operand, conditions))
+        || as_condition_unchecked(expr).is_some_and(|own| conditions.contains(&own))
+        || expr.operands().iter().any(|operand| value_depends_on(operand, conditions))
 }
 
 /// The loops between a place and a value, with their largest extents.
 #[derive(Default)]
-struct Inside {
+struct InnerLoops {
     loops: Ranges,
     all: Vec<VarId>,
 }
@@ -133,21 +135,21 @@ struct Inside {
 fn collect(
     stmts: &[Stmt],
     ranges: &Ranges,
-    inside: &mut Inside,
+    inside: &mut InnerLoops,
     visit: &mut dyn FnMut(&IndexExpr, Option<IndexExpr>),
 ) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) => {
                 let mut ranges = ranges.clone();
-                ranges.add(own.var, &own.extent);
-                if let Some(most) = ranges.most(&own.extent) {
-                    inside.loops.set(own.var, most);
+                ranges.add_loop(own.var, &own.extent);
+                if let Some(most) = ranges.greatest_value(&own.extent) {
+                    inside.loops.set_extent(own.var, most);
                 }
                 inside.all.push(own.var);
                 collect(&own.body, &ranges, inside, visit);
                 inside.all.pop();
-                inside.loops.forget(own.var);
+                inside.loops.remove_range(own.var);
             }
             other => {
                 if let Some(store) = other.store() {
@@ -162,10 +164,10 @@ fn collect(
 fn collect_in(
     expr: &Expr,
     ranges: &Ranges,
-    inside: &Inside,
+    inside: &InnerLoops,
     visit: &mut dyn FnMut(&IndexExpr, Option<IndexExpr>),
 ) {
-    let mut question = |condition: &IndexExpr| {
+    let mut report = |condition: &IndexExpr| {
         if ranges.never_negative(condition) {
             return;
         }
@@ -174,11 +176,11 @@ fn collect_in(
     };
     match &expr.kind {
         ExprKind::Select(arms) => {
-            let conditions = parts(&arms[0]).into_iter().filter_map(|part| as_condition(part, ranges));
-            conditions.for_each(|condition| question(&condition));
+            let conditions = conjuncts(&arms[0]).into_iter().filter_map(|part| as_condition(part, ranges));
+            conditions.for_each(|condition| report(&condition));
         }
         ExprKind::Load(access) => access.indices.iter().for_each(|index| {
-            clamps(index, &mut question);
+            visit_clamp_conditions(index, &mut report);
         }),
         _ => {}
     }
@@ -187,10 +189,10 @@ fn collect_in(
 
 /// Calls `question` on the conditions under which a clamped subscript is not at its border, from
 /// the inside out.
-fn clamps(index: &IndexExpr, question: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
+fn visit_clamp_conditions(index: &IndexExpr, visit: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
     index.substitute(&mut |atom| {
         let (free, condition) = unclamped(atom)?;
-        question(&condition);
+        visit(&condition);
         Some(free)
     })
 }
@@ -203,14 +205,14 @@ fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
         Atom::Max(pair) => (pair, false),
         _ => return None,
     };
-    let (free, border) = clamped(pair)?;
+    let (free, border) = split_clamp(pair)?;
     let condition = if is_minimum { border.sub(free) } else { free.sub(border) };
     Some((free.clone(), condition))
 }
 
 /// Returns true when the loop decides the condition for enough of its iterations. The iterations
 /// are sampled.
-fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
+fn is_worth_version(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
     if !least.mentions(var) {
         return false;
     }
@@ -228,7 +230,7 @@ fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
         found.is_some_and(|found| found >= 0)
     };
     let inside = (0..samples).filter(|at| holds(*at)).count() as i64;
-    100 * inside >= ENOUGH * samples
+    100 * inside >= LEAST_INTERIOR_PERCENT * samples
 }
 
 /// Drops conditions that are known to hold.
@@ -251,7 +253,7 @@ fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
         }
     }
     // Both sides were checked for overflow when the condition was collected.
-    if let Some(condition) = plain_condition(expr)
+    if let Some(condition) = as_condition_unchecked(expr)
         && holding.contains(&condition)
     {
         *expr = super::tidy::truth(true);

@@ -19,13 +19,13 @@ use crate::illegal::Illegal;
 
 /// The length of a stretch, in operations, that takes twice as long as the same operations in short
 /// stretches.
-const LONG: u64 = 2500;
+const LONG_STRETCH: u64 = 2500;
 /// The effort of every stretch beside its operations.
-const BLOCK: u64 = 10;
+const STRETCH_EFFORT: u64 = 10;
 /// The effort that a schedule may add: that of one stretch of ten thousand operations.
-const MOST: u64 = 50_000;
+const MOST_ADDED_EFFORT: u64 = 50_000;
 /// The operations of a function such as `exp` or `sin`, which is computed by a polynomial.
-const FUNCTION: u64 = 30;
+const FUNCTION_OPERATIONS: u64 = 30;
 
 /// The number of operations of scheduled statements, and the effort that the schedule adds to that
 /// of the program's own loops.
@@ -37,13 +37,14 @@ pub(super) struct Effort {
 
 impl Effort {
     /// The effort of statements, for vectors with this many bytes.
-    pub fn of(stmts: &[Stmt], vector_bytes: usize) -> Effort {
-        let (scheduled, plain) = (Code::of(stmts, Some(vector_bytes)), Code::of(stmts, None));
+    pub fn measure(stmts: &[Stmt], vector_bytes: usize) -> Effort {
+        let (scheduled, plain) =
+            (CodeSize::measure(stmts, Some(vector_bytes)), CodeSize::measure(stmts, None));
         Effort { operations: scheduled.operations, added: scheduled.effort.saturating_sub(plain.effort) }
     }
 
     /// The sum of two efforts.
-    pub fn and(self, other: Effort) -> Effort {
+    pub fn plus(self, other: Effort) -> Effort {
         Effort {
             operations: self.operations.saturating_add(other.operations),
             added: self.added.saturating_add(other.added),
@@ -51,7 +52,7 @@ impl Effort {
     }
 
     /// The effort without that of a part.
-    pub fn without(self, part: Effort) -> Effort {
+    pub fn minus(self, part: Effort) -> Effort {
         Effort {
             operations: self.operations.saturating_sub(part.operations),
             added: self.added.saturating_sub(part.added),
@@ -60,7 +61,7 @@ impl Effort {
 
     /// Refuses an effort that takes too long to compile.
     pub fn check(self) -> Legal<()> {
-        match self.added > MOST {
+        match self.added > MOST_ADDED_EFFORT {
             true => Err(Illegal::TooMuchCode { operations: self.operations }),
             false => Ok(()),
         }
@@ -68,20 +69,20 @@ impl Effort {
 }
 
 /// The effort to compile a nest, for comparison with other nests for the same target.
-pub fn effort(nest: &LoopNest, target: Target<'_>) -> u64 {
+pub fn compilation_effort(nest: &LoopNest, target: Target<'_>) -> u64 {
     let vector_bytes = target.hardware().capabilities().vector_bytes;
-    let efforts = [&nest.setup, &nest.body].map(|stmts| Code::of(stmts, Some(vector_bytes)).effort);
+    let efforts = [&nest.setup, &nest.body].map(|stmts| CodeSize::measure(stmts, Some(vector_bytes)).effort);
     efforts.iter().fold(0, |sum, effort| sum.saturating_add(*effort))
 }
 
 /// The number of operations of a value in one lane, including its store.
-pub(crate) fn operations(value: &Expr) -> u64 {
-    Count::new(None).value(value).saturating_add(1)
+pub(crate) fn operations_per_lane(value: &Expr) -> u64 {
+    OperationCounter::new(None).value(value).saturating_add(1)
 }
 
 /// The size of some code and the effort to compile it.
 #[derive(Clone, Copy, Default)]
-struct Code {
+struct CodeSize {
     /// The number of all operations.
     operations: u64,
     /// The effort of the stretches that have ended.
@@ -90,12 +91,12 @@ struct Code {
     stretch: u64,
 }
 
-impl Code {
+impl CodeSize {
     /// The code of statements with unrolled loops written out, for vectors with this many bytes.
     /// Without vectors, every loop counts as in the program's text.
-    fn of(stmts: &[Stmt], vector_bytes: Option<usize>) -> Code {
-        let mut code = Code::default();
-        Count::new(vector_bytes).stmts(stmts, &mut code);
+    fn measure(stmts: &[Stmt], vector_bytes: Option<usize>) -> CodeSize {
+        let mut code = CodeSize::default();
+        OperationCounter::new(vector_bytes).stmts(stmts, &mut code);
         code.end_stretch();
         code
     }
@@ -109,13 +110,14 @@ impl Code {
         if self.stretch == 0 {
             return;
         }
-        let long = self.stretch.saturating_mul(self.stretch) / LONG;
-        self.effort = self.effort.saturating_add(BLOCK).saturating_add(self.stretch).saturating_add(long);
+        let long = self.stretch.saturating_mul(self.stretch) / LONG_STRETCH;
+        self.effort =
+            self.effort.saturating_add(STRETCH_EFFORT).saturating_add(self.stretch).saturating_add(long);
         self.stretch = 0;
     }
 
     /// Adds code that is written out this many times.
-    fn repeat(&mut self, inner: Code, times: u64) {
+    fn repeat(&mut self, inner: CodeSize, times: u64) {
         self.operations = self.operations.saturating_add(inner.operations.saturating_mul(times));
         self.effort = self.effort.saturating_add(inner.effort.saturating_mul(times));
         self.stretch = self.stretch.saturating_add(inner.stretch.saturating_mul(times));
@@ -123,7 +125,7 @@ impl Code {
 }
 
 /// Counts operations, inside or outside a vector loop.
-struct Count {
+struct OperationCounter {
     /// The bytes of the target's vectors; none if loops count as in the program's text.
     vector_bytes: Option<usize>,
     /// The variable of the vector loop around, and its number of lanes.
@@ -132,12 +134,12 @@ struct Count {
     ranges: Ranges,
 }
 
-impl Count {
-    fn new(vector_bytes: Option<usize>) -> Count {
-        Count { vector_bytes, vector: None, ranges: Ranges::default() }
+impl OperationCounter {
+    fn new(vector_bytes: Option<usize>) -> OperationCounter {
+        OperationCounter { vector_bytes, vector: None, ranges: Ranges::default() }
     }
 
-    fn stmts(&mut self, stmts: &[Stmt], code: &mut Code) {
+    fn stmts(&mut self, stmts: &[Stmt], code: &mut CodeSize) {
         for stmt in stmts {
             match stmt {
                 Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => code.add(self.store(own)),
@@ -155,14 +157,14 @@ impl Count {
         }
     }
 
-    fn for_loop(&mut self, own: &For, code: &mut Code) {
-        let most = own.extent.as_constant().or_else(|| self.ranges.most(&own.extent));
+    fn for_loop(&mut self, own: &For, code: &mut CodeSize) {
+        let most = own.extent.as_constant().or_else(|| self.ranges.greatest_value(&own.extent));
         if let Some(most) = most {
-            self.ranges.set(own.var, most);
+            self.ranges.set_extent(own.var, most);
         }
         match (own.kind, most.filter(|_| self.vector_bytes.is_some())) {
             (LoopKind::Unrolled, Some(most)) => {
-                let mut inner = Code::default();
+                let mut inner = CodeSize::default();
                 self.stmts(&own.body, &mut inner);
                 code.repeat(inner, most.max(1) as u64);
             }
@@ -177,7 +179,7 @@ impl Count {
                 code.end_stretch();
             }
         }
-        self.ranges.forget(own.var);
+        self.ranges.remove_range(own.var);
     }
 
     fn store(&self, own: &Store) -> u64 {
@@ -192,7 +194,7 @@ impl Count {
             ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) => 0,
             ExprKind::Load(access) => self.access(access, expr.dtype.bytes()),
             ExprKind::Call(function, _) if !is_instruction(*function) => {
-                FUNCTION.saturating_mul(self.registers(expr.dtype.bytes()))
+                FUNCTION_OPERATIONS.saturating_mul(self.registers(expr.dtype.bytes()))
             }
             _ => self.registers(expr.dtype.bytes()),
         };

@@ -9,9 +9,9 @@ use tilewright_ir::nest::{
 };
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic, walk};
 
-use super::accumulate::Room;
-use super::claim::in_copy;
-use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, rename};
+use super::accumulate::OpenAccumulator;
+use super::claim::claim_in_copy;
+use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, replace_var};
 use crate::illegal::Illegal;
 
 /// Emits the statements of a draft, before remainders and conditions are handled.
@@ -20,7 +20,7 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
     let setup = emitter.nodes(Parent::Setup)?;
     let mut body = emitter.nodes(Parent::Body)?;
     for tensor in (0..draft.buffers.len()).map(|at| TensorId(at as u32)) {
-        if draft.buffers[tensor.index()].room.is_none() && emitter.needs_room(tensor) {
+        if draft.buffers[tensor.index()].allocated_at.is_none() && emitter.needs_allocation(tensor) {
             body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
         }
     }
@@ -57,7 +57,7 @@ fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
 /// written out with a condition before each iteration, which masks lanes, so its extent may differ
 /// between lanes. This is checked here and not by the steps: a loop may be unrolled by a step after
 /// the one that vectorises a loop around it.
-fn uneven_in(stmts: &[Stmt], lanes: VarId) -> Option<VarId> {
+fn uneven_loop_in(stmts: &[Stmt], lanes: VarId) -> Option<VarId> {
     walk::find_map(stmts, &mut |stmt| match stmt {
         Stmt::For(own) if own.kind != LoopKind::Unrolled && own.extent.mentions(lanes) => Some(own.var),
         _ => None,
@@ -70,7 +70,7 @@ pub(super) type Renaming<'r> = dyn Fn(&IndexExpr) -> IndexExpr + 'r;
 pub(super) struct Emitter<'a> {
     pub draft: &'a Draft<'a>,
     /// The only statement to emit, if not all.
-    only: Option<StatementId>,
+    only_statement: Option<StatementId>,
     /// New buffers, whose ids follow those of the draft.
     new_buffers: Vec<Buffer>,
     /// Copies of loops, whose ids follow those of the draft's loops.
@@ -81,7 +81,13 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     fn new(draft: &'a Draft<'a>, only: Option<StatementId>) -> Emitter<'a> {
-        Emitter { draft, only, new_buffers: Vec::new(), new_vars: Vec::new(), redirected: Vec::new() }
+        Emitter {
+            draft,
+            only_statement: only,
+            new_buffers: Vec::new(),
+            new_vars: Vec::new(),
+            redirected: Vec::new(),
+        }
     }
 
     /// A buffer of the draft, or one that the emitter added.
@@ -100,15 +106,15 @@ impl<'a> Emitter<'a> {
 
     /// The nodes directly inside a parent that are emitted.
     fn children(&self, of: Parent) -> Vec<Node> {
-        match self.only {
-            Some(statement) => self.draft.branch(of, statement).into_iter().collect(),
+        match self.only_statement {
+            Some(statement) => self.draft.child_containing(of, statement).into_iter().collect(),
             None => self.draft.children(of).to_vec(),
         }
     }
 
     /// The statements inside these nodes that are emitted.
     fn statements_in(&self, nodes: &[Node]) -> Vec<StatementId> {
-        self.only.map_or_else(|| self.draft.statements_in(nodes), |statement| vec![statement])
+        self.only_statement.map_or_else(|| self.draft.statements_in(nodes), |statement| vec![statement])
     }
 
     /// Emits the nodes directly inside a loop, or those outside all loops.
@@ -116,17 +122,21 @@ impl<'a> Emitter<'a> {
         let mut out = Vec::new();
         for node in &self.children(parent) {
             let inside = self.statements_in(std::slice::from_ref(node));
-            let gathers_here =
-                |id: &StatementId| self.draft.gathers_at(*id).is_some_and(|at| parent == Parent::Loop(at));
-            let gathering: Vec<StatementId> = inside.into_iter().filter(gathers_here).collect();
+            let accumulates_here = |id: &StatementId| {
+                self.draft.accumulates_at(*id).is_some_and(|at| parent == Parent::Loop(at))
+            };
+            let accumulating: Vec<StatementId> = inside.into_iter().filter(accumulates_here).collect();
             // Accumulators are opened first, so that the stores inside go to the buffer.
-            let rooms = gathering.into_iter().map(|id| self.open_within(id)).collect::<Legal<Vec<Room>>>()?;
+            let accumulators = accumulating
+                .into_iter()
+                .map(|id| self.open_promoted_accumulator(id))
+                .collect::<Legal<Vec<OpenAccumulator>>>()?;
             let mut stmts = match node {
                 Node::Statement(id) => self.statement(*id),
                 Node::Loop(var) => self.for_loop(*var)?,
             };
-            for room in rooms.into_iter().rev() {
-                stmts = self.close(room, stmts);
+            for accumulator in accumulators.into_iter().rev() {
+                stmts = self.close_accumulator(accumulator, stmts);
             }
             out.extend(stmts);
         }
@@ -134,55 +144,59 @@ impl<'a> Emitter<'a> {
     }
 
     fn for_loop(&mut self, var: VarId) -> Legal<Vec<Stmt>> {
-        self.check_lanes(var)?;
+        self.check_combined_threads(var)?;
         let inside = self.statements_in(self.draft.body_of(var));
         let wide: Vec<StatementId> =
-            inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
-        let rooms = wide.into_iter().map(|id| self.open_around(id, var)).collect::<Legal<Vec<Room>>>()?;
+            inside.iter().copied().filter(|id| self.needs_wide_accumulator(*id, var)).collect();
+        let accumulators = wide
+            .into_iter()
+            .map(|id| self.open_wide_accumulator(id, var))
+            .collect::<Legal<Vec<OpenAccumulator>>>()?;
         let mut body = self.prefetches(var)?;
         body.extend(self.nodes(Parent::Loop(var))?);
-        for tensor in self.draft.rooms_at(var, &inside) {
-            if self.needs_room(tensor) {
+        for tensor in self.draft.allocations_at(var, &inside) {
+            if self.needs_allocation(tensor) {
                 body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
             }
         }
         let own = self.draft.loop_of(var);
         if own.kind == LoopKind::Vector
-            && let Some(name) = self.allocated_in(&body)
+            && let Some(name) = self.first_allocation(&body)
         {
-            let wide = inside.iter().find_map(|id| self.wide_in_vector(*id, var));
-            let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
+            let wide = inside.iter().find_map(|id| self.refuse_wide_in_vector(*id, var));
+            let named =
+                || Illegal::BufferInVectorLoop { name, loop_name: self.draft.qualified_loop_name(var) };
             return Err(wide.unwrap_or_else(named));
         }
         if own.kind == LoopKind::Vector
-            && let Some(inner) = uneven_in(&body, var)
+            && let Some(inner) = uneven_loop_in(&body, var)
         {
             return Err(Illegal::DependentExtent {
-                outer: self.draft.loop_text(var),
-                inner: self.text_of(inner),
-                problem: "the lanes of a vector would run it differently often, unless it is unrolled"
+                outer: self.draft.qualified_loop_name(var),
+                inner: self.loop_label(inner),
+                problem: "all lanes of a vector must run the same iterations: unroll the inner loop"
                     .to_string(),
             });
         }
         let body = guarded(&self.needed_guards(var, &inside), body);
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
-        for room in rooms.into_iter().rev() {
-            out = self.close(room, out);
+        for accumulator in accumulators.into_iter().rev() {
+            out = self.close_accumulator(accumulator, out);
         }
         Ok(out)
     }
 
     /// Refuses a reduction loop over threads that steps have changed since it was bound.
-    fn check_lanes(&self, var: VarId) -> Legal<()> {
+    fn check_combined_threads(&self, var: VarId) -> Legal<()> {
         let own = self.draft.loop_of(var);
         let (LoopRole::Reduction, LoopKind::Thread(axis)) = (own.role, own.kind) else { return Ok(()) };
-        let refuse = |why| Illegal::Combine { name: self.draft.loop_text(var), why };
-        self.draft.check_lanes(var, axis).map_err(refuse)
+        let refuse = |why| Illegal::Combine { name: self.draft.qualified_loop_name(var), why };
+        self.draft.check_combined_threads(var, axis).map_err(refuse)
     }
 
     /// The name of a buffer that is allocated somewhere in the statements.
-    fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
+    fn first_allocation(&self, stmts: &[Stmt]) -> Option<String> {
         walk::find_map(stmts, &mut |stmt| match stmt {
             Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
             _ => None,
@@ -190,18 +204,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// A loop's name for messages; a copy of a loop has the name of the loop alone.
-    fn text_of(&self, var: VarId) -> String {
+    fn loop_label(&self, var: VarId) -> String {
         match var.index().checked_sub(self.draft.loops.len()) {
             Some(new) => self.new_vars[new].name.clone(),
-            None => self.draft.loop_text(var),
+            None => self.draft.qualified_loop_name(var),
         }
     }
 
     /// Returns true when a buffer of the draft is scratch memory or registers, which must be
     /// allocated where they are used.
-    fn needs_room(&self, tensor: TensorId) -> bool {
+    fn needs_allocation(&self, tensor: TensorId) -> bool {
         let buffer = &self.draft.buffers[tensor.index()];
-        !buffer.gone && matches!(buffer.buffer.scope, Scope::Scratch | Scope::Register)
+        !buffer.is_removed && matches!(buffer.buffer.scope, Scope::Scratch | Scope::Register)
     }
 
     fn statement(&mut self, id: StatementId) -> Vec<Stmt> {
@@ -211,21 +225,28 @@ impl<'a> Emitter<'a> {
         let target = redirected.unwrap_or_else(|| statement.target.clone());
         let reduction = statement.reduction();
         let reduce = reduction.map(|(op, _)| op);
-        if let (Some((op, reset)), Some(lane)) = (reduction, self.draft.lanes_of(id)) {
+        if let (Some((op, reset)), Some(lane)) = (reduction, self.draft.combined_thread_loop(id)) {
             let reduce = (!reset).then_some(op);
             let claim = self.claim(id, ClaimRole::Value);
-            let store = Store { target, value: statement.value.clone(), reduce, later: false, claim };
+            let store =
+                Store { target, value: statement.value.clone(), reduce, is_asynchronous: false, claim };
             return vec![Stmt::Combine(Combine { lane, op, store })];
         }
         let mut out = Vec::new();
         if let Some((op, true)) = reduction
             && !is_redirected
-            && self.draft.reset_place(id).is_none()
+            && self.draft.reset_loop(id).is_none()
         {
             out.extend(self.reset_here(id, op));
         }
         let claim = self.claim(id, ClaimRole::Value);
-        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce, later: false, claim }));
+        out.push(Stmt::Store(Store {
+            target,
+            value: statement.value.clone(),
+            reduce,
+            is_asynchronous: false,
+            claim,
+        }));
         out
     }
 
@@ -234,10 +255,10 @@ impl<'a> Emitter<'a> {
         let statement = self.draft.statement(id);
         let Some((op, true)) = statement.reduction() else { return Vec::new() };
         let is_redirected = (self.redirected.iter().any(|(own, _)| *own == id)
-            || self.draft.gathers_at(id).is_some())
-            && !self.draft.leaves_totals_out(id);
-        let combined = self.draft.lanes_of(id).is_some();
-        if is_redirected || combined || self.draft.reset_place(id) != Some(var) {
+            || self.draft.accumulates_at(id).is_some())
+            && !self.draft.misses_partial_totals(id);
+        let combined = self.draft.combined_thread_loop(id).is_some();
+        if is_redirected || combined || self.draft.reset_loop(id) != Some(var) {
             return Vec::new();
         }
         self.reset_here(id, op)
@@ -248,12 +269,12 @@ impl<'a> Emitter<'a> {
         let statement = self.draft.statement(id);
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        if self.draft.leaves_totals_out(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
+        if self.draft.misses_partial_totals(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
             let claim = self.claim(id, ClaimRole::Neutral);
             return self.fill(&statement.target, neutral, claim);
         }
-        let loops = match self.draft.reset_place(id) {
-            Some(place) => self.draft.named_loops(id, place),
+        let loops = match self.draft.reset_loop(id) {
+            Some(place) => self.draft.loops_in_subscripts(id, place),
             None => Vec::new(),
         };
         let guards = self.guards_of_elements(id, &loops);
@@ -261,8 +282,14 @@ impl<'a> Emitter<'a> {
         self.replicate(&loops, &guards, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
-            let claim = in_copy(&claim, renamed);
-            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false, claim })]
+            let claim = claim_in_copy(&claim, renamed);
+            vec![Stmt::Store(Store {
+                target,
+                value: neutral.clone(),
+                reduce: None,
+                is_asynchronous: false,
+                claim,
+            })]
         })
     }
 
@@ -274,10 +301,10 @@ impl<'a> Emitter<'a> {
         let target = access(element.tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
         let renamed = |index: &IndexExpr| {
             let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
-            named.fold(index.clone(), |index, (from, to)| rename(&index, from, to))
+            named.fold(index.clone(), |index, (from, to)| replace_var(&index, from, to))
         };
-        let claim = in_copy(&claim, &renamed);
-        let store = Stmt::Store(Store { target, value, reduce: None, later: false, claim });
+        let claim = claim_in_copy(&claim, &renamed);
+        let store = Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim });
         let loops = vars.into_iter().zip(shape).rev();
         vec![loops.fold(store, |inner, (var, extent)| {
             let extent = IndexExpr::constant(extent);
@@ -301,7 +328,7 @@ impl<'a> Emitter<'a> {
         let copies: Vec<(VarId, VarId)> =
             loops.iter().map(|var| (*var, self.new_var(&self.draft.loop_of(*var).name.clone()))).collect();
         let renamed = |index: &IndexExpr| {
-            copies.iter().fold(index.clone(), |index, (from, to)| rename(&index, *from, *to))
+            copies.iter().fold(index.clone(), |index, (from, to)| replace_var(&index, *from, *to))
         };
         let guards: Vec<IndexExpr> = guards.iter().map(renamed).collect();
         let mut body = guarded(&guards, make(&renamed));
@@ -324,15 +351,15 @@ impl<'a> Emitter<'a> {
             let own = self.draft.loop_of(var);
             own.role == LoopRole::Reduction && own.owner == Some(id) && !loops.contains(&var)
         };
-        let is_told = |guard: &&IndexExpr| {
+        let is_of_elements = |guard: &&IndexExpr| {
             let of_totals = |var: VarId| is_partial && loops.contains(&var);
             !guard.vars().into_iter().any(|var| reduced(var) || of_totals(var))
         };
         let path = self.draft.path(id);
         let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
-        let mut guards: Vec<IndexExpr> = all.filter(is_told).cloned().collect();
+        let mut guards: Vec<IndexExpr> = all.filter(is_of_elements).cloned().collect();
         if is_partial && loops.iter().any(|var| !self.draft.loop_of(*var).guards.is_empty()) {
-            guards.extend(self.draft.within_bounds(id));
+            guards.extend(self.draft.subscript_bounds(id));
         }
         guards
     }

@@ -9,7 +9,7 @@ use tilewright_ir::nest::{For, LoopKind, Stmt};
 use tilewright_ir::walk::{self, map_indices};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
-use super::stmts::stores;
+use super::stmts::count_stores;
 
 /// The most stores that the code may have after this pass.
 const MOST_STORES: usize = 2000;
@@ -17,7 +17,7 @@ const MOST_STORES: usize = 2000;
 /// Writes out the unrolled loops for which this decides a condition.
 pub(super) fn expand(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        let mut left = MOST_STORES.saturating_sub(stores(stmts));
+        let mut left = MOST_STORES.saturating_sub(count_stores(stmts));
         walk::visit_mut(stmts, &mut |stmt| {
             if let Stmt::For(own) = stmt {
                 shorten(own);
@@ -37,7 +37,7 @@ fn copies(stmt: &Stmt, left: &mut usize) -> Option<Vec<Stmt>> {
     if !depends_on(&own.body, own.var) {
         return None;
     }
-    let added = stores(&own.body) * extent.max(0) as usize;
+    let added = count_stores(&own.body) * extent.max(0) as usize;
     if added > *left || allocates(&own.body) {
         return None;
     }
@@ -69,15 +69,15 @@ fn shorten(own: &mut For) {
 fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
     walk::any(stmts, &mut |stmt| match stmt {
         Stmt::If(own) => own.conditions.iter().any(|condition| condition.mentions(var)),
-        other => other.store().is_some_and(|store| chooses_by(&store.value, var)),
+        other => other.store().is_some_and(|store| selects_by(&store.value, var)),
     })
 }
 
 /// Returns true when a select in the value depends on the variable.
-fn chooses_by(expr: &Expr, var: VarId) -> bool {
+fn selects_by(expr: &Expr, var: VarId) -> bool {
     match &expr.kind {
         ExprKind::Select(arms) if mentions(&arms[0], var) => true,
-        _ => expr.operands().iter().any(|operand| chooses_by(operand, var)),
+        _ => expr.operands().iter().any(|operand| selects_by(operand, var)),
     }
 }
 

@@ -11,44 +11,44 @@ use tilewright_ir::nest::{Buffer, For, LoopKind, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop};
 use tilewright_target::Capabilities;
 
-use super::private::is_private;
+use super::thread_registers::fits_thread_registers;
 use crate::draft::{Draft, Legal};
 use crate::illegal::{GpuResource, Illegal, KernelFault};
 
 /// Makes scratch memory of blocks shared, unless it can be private to the threads. Buffers that a
 /// `promote` stages are always shared.
-pub(super) fn share(nest: &mut LoopNest, draft: &Draft) {
+pub(super) fn assign_scopes(nest: &mut LoopNest, draft: &Draft) {
     let LoopNest { setup, body, buffers, .. } = nest;
-    let staged = draft.buffers.iter().map(|buffer| buffer.staged).collect::<Vec<_>>();
+    let staged = draft.buffers.iter().map(|buffer| buffer.is_staged).collect::<Vec<_>>();
     for stmts in [setup, body] {
-        share_in(stmts, Place::Host, buffers, &staged);
+        assign_scopes_in(stmts, ExecutionLevel::Host, buffers, &staged);
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ExecutionLevel {
     Host,
     Block,
     Thread,
 }
 
-impl Place {
-    fn inside(self, kind: LoopKind) -> Place {
+impl ExecutionLevel {
+    fn inside(self, kind: LoopKind) -> ExecutionLevel {
         match (kind, self) {
-            (LoopKind::Thread(_), _) | (_, Place::Thread) => Place::Thread,
-            (LoopKind::Block(_), _) | (_, Place::Block) => Place::Block,
-            _ => Place::Host,
+            (LoopKind::Thread(_), _) | (_, ExecutionLevel::Thread) => ExecutionLevel::Thread,
+            (LoopKind::Block(_), _) | (_, ExecutionLevel::Block) => ExecutionLevel::Block,
+            _ => ExecutionLevel::Host,
         }
     }
 }
 
-fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool]) {
+fn assign_scopes_in(stmts: &[Stmt], place: ExecutionLevel, buffers: &mut [Buffer], staged: &[bool]) {
     for stmt in stmts {
         if let Stmt::Allocate(own) = stmt {
             let at = own.buffer.index();
-            if place == Place::Block && buffers[at].scope == Scope::Scratch {
-                let private =
-                    staged.get(at) == Some(&false) && is_private(own.buffer, &buffers[at], &own.body);
+            if place == ExecutionLevel::Block && buffers[at].scope == Scope::Scratch {
+                let private = staged.get(at) == Some(&false)
+                    && fits_thread_registers(own.buffer, &buffers[at], &own.body);
                 buffers[at].scope = if private { Scope::Register } else { Scope::Shared };
             }
         }
@@ -56,7 +56,7 @@ fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool
             Stmt::For(own) => place.inside(own.kind),
             _ => place,
         };
-        stmt.bodies().for_each(|body| share_in(body, inside, buffers, staged));
+        stmt.bodies().for_each(|body| assign_scopes_in(body, inside, buffers, staged));
     }
 }
 
@@ -72,9 +72,10 @@ pub(super) fn check(nest: &LoopNest, target: &Capabilities) -> Legal<()> {
 /// Refuses registers that would have to outlive a kernel.
 fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     stmts.iter().try_for_each(|stmt| match stmt {
-        Stmt::For(own) if own.is_spread() => Ok(()),
+        Stmt::For(own) if own.is_block_or_thread_loop() => Ok(()),
         Stmt::Allocate(own)
-            if nest.buffer(own.buffer).scope == Scope::Register && any_loop(&own.body, For::is_spread) =>
+            if nest.buffer(own.buffer).scope == Scope::Register
+                && any_loop(&own.body, For::is_block_or_thread_loop) =>
         {
             let name = &nest.buffer(own.buffer).name;
             Err(Illegal::Kernel(KernelFault::RegistersOutsideKernel { buffer: name.clone() }))
@@ -86,7 +87,7 @@ fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
 /// Refuses statements between two nested loops over blocks: each block of the inner loop would
 /// repeat them.
 fn check_grid(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
-    walk::check(stmts, &mut |stmt| match stmt {
+    walk::try_visit(stmts, &mut |stmt| match stmt {
         Stmt::For(own) if is_over_blocks(own) && any_loop(&own.body, is_over_blocks) => {
             expect_alone(&own.body, nest)
         }
@@ -101,7 +102,7 @@ fn expect_alone(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
         [Stmt::For(own)] => expect_alone(&own.body, nest),
         [Stmt::If(own)] if own.otherwise.is_empty() => expect_alone(&own.then, nest),
         _ => {
-            let beside = stmts.first().map_or_else(|| nest.name.clone(), |stmt| written_first(stmt, nest));
+            let beside = stmts.first().map_or_else(|| nest.name.clone(), |stmt| kernel_label(stmt, nest));
             Err(Illegal::Kernel(KernelFault::BetweenBlocks { beside }))
         }
     }
@@ -119,8 +120,10 @@ const THREAD_BYTES: usize = 64 << 10;
 fn check_kernels(stmt: &Stmt, nest: &LoopNest, target: &Capabilities) -> Legal<()> {
     match stmt {
         // Loops without any loop over blocks or threads are a kernel of one thread.
-        Stmt::For(own) if own.is_spread() || !any_loop(&own.body, For::is_spread) => {
-            Shape::of(stmt, nest).check(nest, target, stmt)
+        Stmt::For(own)
+            if own.is_block_or_thread_loop() || !any_loop(&own.body, For::is_block_or_thread_loop) =>
+        {
+            KernelResources::of_statement(stmt, nest).check(nest, target, stmt)
         }
         other => other.bodies().flatten().try_for_each(|stmt| check_kernels(stmt, nest, target)),
     }
@@ -128,63 +131,66 @@ fn check_kernels(stmt: &Stmt, nest: &LoopNest, target: &Capabilities) -> Legal<(
 
 /// The resources that a kernel needs.
 #[derive(Clone, Copy, Default)]
-struct Shape {
+struct KernelResources {
     threads: [i64; 3],
     shared_bytes: i64,
     /// Bytes for each thread, while threads are combined.
     combined_bytes: i64,
     /// Bytes for each thread, in its own buffers.
-    own_bytes: i64,
+    thread_bytes: i64,
     /// Bytes for all threads together, in buffers that are distributed over them.
-    spread_bytes: i64,
+    distributed_bytes: i64,
 }
 
-impl Shape {
-    fn of(stmt: &Stmt, nest: &LoopNest) -> Shape {
-        let inside = stmt.bodies().map(|body| Shape::all(body, nest));
-        let mut shape = inside.fold(Shape::default(), Shape::either);
+impl KernelResources {
+    fn of_statement(stmt: &Stmt, nest: &LoopNest) -> KernelResources {
+        let inside = stmt.bodies().map(|body| KernelResources::of_statements(body, nest));
+        let mut resources = inside.fold(KernelResources::default(), KernelResources::max);
         match stmt {
             Stmt::For(own) => {
                 if let Some(axis) = own.thread_axis() {
                     let extent = own.extent.as_constant().unwrap_or(1);
-                    shape.threads[axis as usize] = shape.threads[axis as usize].max(extent);
+                    resources.threads[axis as usize] = resources.threads[axis as usize].max(extent);
                 }
             }
             Stmt::Allocate(own) => {
                 let buffer = nest.buffer(own.buffer);
                 let has_threads = any_loop(&own.body, |own| own.thread_axis().is_some());
                 match buffer.scope {
-                    Scope::Shared => shape.shared_bytes += buffer.bytes(),
-                    Scope::Register if has_threads => shape.spread_bytes += buffer.bytes(),
-                    Scope::Register | Scope::Scratch => shape.own_bytes += buffer.bytes(),
+                    Scope::Shared => resources.shared_bytes += buffer.bytes(),
+                    Scope::Register if has_threads => resources.distributed_bytes += buffer.bytes(),
+                    Scope::Register | Scope::Scratch => resources.thread_bytes += buffer.bytes(),
                     Scope::Argument(_) | Scope::Constant => {}
                 }
             }
-            Stmt::Combine(own) => shape.combined_bytes = own.store.value.dtype.bytes() as i64,
+            Stmt::Combine(own) => resources.combined_bytes = own.store.value.dtype.bytes() as i64,
             _ => {}
         }
-        shape
+        resources
     }
 
     /// The needs of statements that run one after the other: each buffer has its own memory.
-    fn all(stmts: &[Stmt], nest: &LoopNest) -> Shape {
-        stmts.iter().map(|stmt| Shape::of(stmt, nest)).fold(Shape::default(), |one, other| Shape {
-            shared_bytes: one.shared_bytes + other.shared_bytes,
-            own_bytes: one.own_bytes + other.own_bytes,
-            spread_bytes: one.spread_bytes + other.spread_bytes,
-            ..one.either(other)
-        })
+    fn of_statements(stmts: &[Stmt], nest: &LoopNest) -> KernelResources {
+        stmts.iter().map(|stmt| KernelResources::of_statement(stmt, nest)).fold(
+            KernelResources::default(),
+            |one, other| KernelResources {
+                shared_bytes: one.shared_bytes + other.shared_bytes,
+                thread_bytes: one.thread_bytes + other.thread_bytes,
+                distributed_bytes: one.distributed_bytes + other.distributed_bytes,
+                ..one.max(other)
+            },
+        )
     }
 
     /// The needs of statements of which only one runs.
-    fn either(self, other: Shape) -> Shape {
+    fn max(self, other: KernelResources) -> KernelResources {
         let threads = [0, 1, 2].map(|at| self.threads[at].max(other.threads[at]));
-        Shape {
+        KernelResources {
             threads,
             shared_bytes: self.shared_bytes.max(other.shared_bytes),
             combined_bytes: self.combined_bytes.max(other.combined_bytes),
-            own_bytes: self.own_bytes.max(other.own_bytes),
-            spread_bytes: self.spread_bytes.max(other.spread_bytes),
+            thread_bytes: self.thread_bytes.max(other.thread_bytes),
+            distributed_bytes: self.distributed_bytes.max(other.distributed_bytes),
         }
     }
 
@@ -195,12 +201,12 @@ impl Shape {
         let limits = [
             (GpuResource::BlockThreads, threads, block_threads),
             (GpuResource::SharedBytes, self.shared_bytes + threads * self.combined_bytes, shared_bytes),
-            (GpuResource::ThreadBytes, self.own_bytes + self.spread_bytes / threads, THREAD_BYTES),
+            (GpuResource::ThreadBytes, self.thread_bytes + self.distributed_bytes / threads, THREAD_BYTES),
         ];
         for (what, needed, available) in limits {
             let available = i64::try_from(available).unwrap_or(i64::MAX);
             if needed > available {
-                let statement = written_first(stmt, nest);
+                let statement = kernel_label(stmt, nest);
                 return Err(Illegal::GpuLimit { statement, what, needed, available });
             }
         }
@@ -209,7 +215,7 @@ impl Shape {
 }
 
 /// The name of a tensor that the kernel writes, to identify the kernel in messages.
-fn written_first(stmt: &Stmt, nest: &LoopNest) -> String {
+fn kernel_label(stmt: &Stmt, nest: &LoopNest) -> String {
     fn find(stmts: &[Stmt], nest: &LoopNest) -> Option<String> {
         stmts.iter().rev().find_map(|stmt| match stmt.store() {
             Some(store) => Some(nest.buffer(store.target.tensor).name.clone()),

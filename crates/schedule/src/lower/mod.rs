@@ -29,12 +29,12 @@ mod kernels;
 mod operand_registers;
 mod pipeline;
 mod prefetch;
-mod private;
 pub(crate) mod remainders;
 pub(crate) mod size;
 mod split_thread_loops;
 pub(crate) mod stmts;
 mod strided_reductions;
+mod thread_registers;
 pub(crate) mod tidy;
 mod unneeded_guards;
 
@@ -48,14 +48,14 @@ use effort::Effort;
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
     let Capabilities { grid, predicated, vector_bytes, .. } = draft.capabilities;
-    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, vector_bytes));
-    setup.and(body).check()?;
+    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::measure(stmts, vector_bytes));
+    setup.plus(body).check()?;
     tidy::tidy(&mut nest);
-    strided_reductions::sieve(&mut nest);
+    strided_reductions::remove_idle_iterations(&mut nest);
     tidy::tidy(&mut nest);
     remainders::guard_ends(&mut nest);
     if grid.is_some() {
-        split_thread_loops::take_apart(&mut nest)?;
+        split_thread_loops::split(&mut nest)?;
     }
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
@@ -76,7 +76,7 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
 
 /// The passes for targets with blocks and threads.
 fn make_kernels(nest: &mut LoopNest, draft: &Draft) -> Legal<()> {
-    kernels::share(nest, draft);
+    kernels::assign_scopes(nest, draft);
     pipeline::pipeline(nest, &draft.pipelines);
     kernels::check(nest, &draft.capabilities)?;
     operand_registers::check(nest, draft)?;

@@ -19,12 +19,12 @@ pub(super) fn check(nest: &LoopNest, draft: &Draft) -> Legal<()> {
         .buffers
         .iter()
         .zip(&nest.buffers)
-        .map(|(own, buffer)| own.staged && buffer.scope == Scope::Register);
-    let check = Check { nest, staged: staged.collect(), available };
-    check.stmts(&nest.body, &mut Vec::new())
+        .map(|(own, buffer)| own.is_staged && buffer.scope == Scope::Register);
+    let check = RegisterCheck { nest, staged: staged.collect(), available };
+    check.check_stmts(&nest.body, &mut Vec::new())
 }
 
-struct Check<'a> {
+struct RegisterCheck<'a> {
     nest: &'a LoopNest,
     /// For each buffer, whether it is an operand in registers.
     staged: Vec<bool>,
@@ -32,33 +32,35 @@ struct Check<'a> {
     available: usize,
 }
 
-impl Check<'_> {
+impl RegisterCheck<'_> {
     fn is_staged(&self, buffer: TensorId) -> bool {
         self.staged.get(buffer.index()) == Some(&true)
     }
 
-    fn stmts<'n>(&self, stmts: &'n [Stmt], around: &mut Vec<&'n For>) -> Legal<()> {
+    fn check_stmts<'n>(&self, stmts: &'n [Stmt], around: &mut Vec<&'n For>) -> Legal<()> {
         stmts.iter().try_for_each(|stmt| {
             match stmt {
-                Stmt::Allocate(own) if self.is_staged(own.buffer) => self.room(own.buffer, around)?,
-                Stmt::Store(own) => self.store(own, around)?,
+                Stmt::Allocate(own) if self.is_staged(own.buffer) => {
+                    self.check_allocation(own.buffer, around)?
+                }
+                Stmt::Store(own) => self.check_store(own, around)?,
                 _ => {}
             }
             let outside = around.len();
             if let Stmt::For(own) = stmt {
                 around.push(own);
             }
-            stmt.bodies().try_for_each(|body| self.stmts(body, around))?;
+            stmt.bodies().try_for_each(|body| self.check_stmts(body, around))?;
             around.truncate(outside);
             Ok(())
         })
     }
 
-    fn store(&self, store: &Store, around: &[&For]) -> Legal<()> {
+    fn check_store(&self, store: &Store, around: &[&For]) -> Legal<()> {
         let mut found = Ok(());
         let mut see = |access: &Access| {
             if found.is_ok() {
-                found = self.access(access, around);
+                found = self.check_access(access, around);
             }
         };
         store.value.visit_reads(&mut see);
@@ -66,7 +68,7 @@ impl Check<'_> {
         found
     }
 
-    fn room(&self, buffer: TensorId, around: &[&For]) -> Legal<()> {
+    fn check_allocation(&self, buffer: TensorId, around: &[&For]) -> Legal<()> {
         let own = self.nest.buffer(buffer);
         let in_thread = around.iter().any(|own| matches!(own.kind, LoopKind::Thread(_)));
         if !in_thread {
@@ -79,7 +81,7 @@ impl Check<'_> {
         Err(Illegal::ThreadRegisters { name: own.name.clone(), needed, available: self.available })
     }
 
-    fn access(&self, access: &Access, around: &[&For]) -> Legal<()> {
+    fn check_access(&self, access: &Access, around: &[&For]) -> Legal<()> {
         if !self.is_staged(access.tensor) {
             return Ok(());
         }

@@ -33,7 +33,7 @@ fn pipeline_in(stmts: &mut [Stmt], var: VarId, stages: i64, buffers: &mut [Buffe
     for stmt in stmts {
         match stmt {
             Stmt::For(own) if own.var == var => {
-                if let Some(staged) = staged(own, stages, buffers) {
+                if let Some(staged) = pipelined_loop(own, stages, buffers) {
                     *stmt = staged;
                 }
             }
@@ -43,33 +43,33 @@ fn pipeline_in(stmts: &mut [Stmt], var: VarId, stages: i64, buffers: &mut [Buffe
 }
 
 /// The pipelined form of a loop; none if the loop does not begin with copies to shared memory.
-fn staged(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
-    let mut rooms = Vec::new();
+fn pipelined_loop(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
+    let mut staged_buffers = Vec::new();
     let mut body = own.body.as_slice();
     while let [Stmt::Allocate(room)] = body {
-        rooms.push(room.buffer);
+        staged_buffers.push(room.buffer);
         body = &room.body;
     }
-    rooms.retain(|room| buffers[room.index()].scope == Scope::Shared);
-    let copies = body.iter().take_while(|stmt| is_copy(stmt, &rooms)).count();
+    staged_buffers.retain(|room| buffers[room.index()].scope == Scope::Shared);
+    let copies = body.iter().take_while(|stmt| is_copy(stmt, &staged_buffers)).count();
     if copies == 0 || own.kind != LoopKind::Serial {
         return None;
     }
-    for room in &rooms {
-        buffers[room.index()].shape.insert(0, stages);
+    for buffer in &staged_buffers {
+        buffers[buffer.index()].shape.insert(0, stages);
     }
     let (copies, rest) = body.split_at(copies);
-    let stage = Stage { var: own.var, stages, rooms: &rooms, buffers };
+    let stage = PipelinedLoop { var: own.var, stages, staged_buffers: &staged_buffers, buffers };
     let ahead = stages - 1;
     let mut out = Vec::new();
     for first in 0..ahead {
         let fits = own.extent.offset(-first - 1);
-        out.extend(when(fits, stage.copy(copies, &IndexExpr::constant(first))));
+        out.extend(if_nonnegative(fits, stage.copy(copies, &IndexExpr::constant(first))));
         out.push(Stmt::Sync(Sync::Commit));
     }
     let mut inside = vec![Stmt::Sync(Sync::Wait(ahead as u32 - 1)), Stmt::Sync(Sync::Barrier)];
     let next = IndexExpr::var(own.var).offset(ahead);
-    inside.extend(when(own.extent.sub(&next).offset(-1), stage.copy(copies, &next)));
+    inside.extend(if_nonnegative(own.extent.sub(&next).offset(-1), stage.copy(copies, &next)));
     inside.push(Stmt::Sync(Sync::Commit));
     inside.extend(stage.compute(rest));
     out.push(Stmt::For(For { body: inside, ..own.clone() }));
@@ -96,7 +96,7 @@ fn allocated(mut body: &[Stmt]) -> Vec<TensorId> {
     found
 }
 
-fn when(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
+fn if_nonnegative(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
     match condition.as_constant() {
         Some(0..) => then,
         Some(_) => Vec::new(),
@@ -105,52 +105,52 @@ fn when(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
 }
 
 /// Returns true when a statement writes only to these buffers and does not read them.
-fn is_copy(stmt: &Stmt, rooms: &[TensorId]) -> bool {
+fn is_copy(stmt: &Stmt, staged_buffers: &[TensorId]) -> bool {
     match stmt {
-        Stmt::For(own) => own.body.iter().all(|stmt| is_copy(stmt, rooms)),
-        Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, rooms)),
+        Stmt::For(own) => own.body.iter().all(|stmt| is_copy(stmt, staged_buffers)),
+        Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, staged_buffers)),
         Stmt::Store(own) => {
             let mut reads = false;
-            own.value.visit_reads(&mut |access| reads |= rooms.contains(&access.tensor));
-            rooms.contains(&own.target.tensor) && !reads
+            own.value.visit_reads(&mut |access| reads |= staged_buffers.contains(&access.tensor));
+            staged_buffers.contains(&own.target.tensor) && !reads
         }
         _ => false,
     }
 }
 
-struct Stage<'a> {
+struct PipelinedLoop<'a> {
     var: VarId,
     stages: i64,
-    rooms: &'a [TensorId],
+    staged_buffers: &'a [TensorId],
     buffers: &'a [Buffer],
 }
 
-impl Stage<'_> {
+impl PipelinedLoop<'_> {
     /// The copies for an iteration, into its slot.
     fn copy(&self, copies: &[Stmt], iteration: &IndexExpr) -> Vec<Stmt> {
         let mut copies = copies.to_vec();
         map_indices(&mut copies, &mut |index| {
             index.substitute(&mut |atom| (*atom == Atom::Var(self.var)).then(|| iteration.clone()))
         });
-        self.redirect(&mut copies, &self.place(iteration));
-        mark_later(&mut copies, self.buffers);
+        self.redirect(&mut copies, &self.slot(iteration));
+        mark_asynchronous(&mut copies, self.buffers);
         copies
     }
 
     /// The computation of the current iteration, with its slot.
     fn compute(&self, stmts: &[Stmt]) -> Vec<Stmt> {
         let mut stmts = stmts.to_vec();
-        self.redirect(&mut stmts, &self.place(&IndexExpr::var(self.var)));
+        self.redirect(&mut stmts, &self.slot(&IndexExpr::var(self.var)));
         stmts
     }
 
-    fn place(&self, iteration: &IndexExpr) -> IndexExpr {
+    fn slot(&self, iteration: &IndexExpr) -> IndexExpr {
         iteration.modulo(&IndexExpr::constant(self.stages))
     }
 
     fn redirect(&self, stmts: &mut [Stmt], place: &IndexExpr) {
         edit_accesses(stmts, &mut |access: &mut Access| {
-            if self.rooms.contains(&access.tensor) {
+            if self.staged_buffers.contains(&access.tensor) {
                 access.indices.insert(0, place.clone());
             }
         });
@@ -158,15 +158,15 @@ impl Stage<'_> {
 }
 
 /// Marks copies from memory as asynchronous: copies of an element, or of 0 where there is none.
-fn mark_later(stmts: &mut [Stmt], buffers: &[Buffer]) {
+fn mark_asynchronous(stmts: &mut [Stmt], buffers: &[Buffer]) {
     visit_mut(stmts, &mut |stmt| {
         if let Stmt::Store(own) = stmt {
-            own.later = can_be_later(own, buffers);
+            own.is_asynchronous = can_be_asynchronous(own, buffers);
         }
     });
 }
 
-fn can_be_later(store: &Store, buffers: &[Buffer]) -> bool {
+fn can_be_asynchronous(store: &Store, buffers: &[Buffer]) -> bool {
     let dtype = buffers[store.target.tensor.index()].dtype;
     let from_memory = |value: &Expr| match &value.kind {
         ExprKind::Load(access) => {

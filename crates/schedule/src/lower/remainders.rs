@@ -21,7 +21,7 @@ use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
 use tilewright_ir::walk::{self, any_loop, map_indices};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 
-use super::stmts::{choose_around, duplicate, stores};
+use super::stmts::{count_stores, duplicate, insert_choice};
 use crate::draft::simplify::Ranges;
 
 /// The stores that the code may have with versions: this many, or this many times the number
@@ -32,19 +32,19 @@ const MOST_TIMES: usize = 5;
 /// Adds conditions for the iterations past the end to loops that cannot be clipped.
 pub(super) fn guard_ends(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        guard_rigid(stmts, &Ranges::default());
+        guard_fixed_loops(stmts, &Ranges::default());
     }
 }
 
 /// Makes versions for whole and partial tiles. Masks and conditions handle the rest.
 pub(super) fn version(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
+        let budget = MOST_TIMES.saturating_mul(count_stores(stmts)).max(MOST_STORES);
         let mut versions = Versions {
             buffers: &mut nest.buffers,
-            stores: stores(stmts),
+            stores: count_stores(stmts),
             budget,
-            together: has_blocks(stmts),
+            is_whole_block: has_blocks(stmts),
         };
         *stmts = versions.body(std::mem::take(stmts), &Ranges::default());
     }
@@ -52,20 +52,20 @@ pub(super) fn version(nest: &mut LoopNest) {
 
 /// Gives vector and unrolled loops, and loops over blocks and threads, a fixed number of
 /// iterations, with a condition for those past the end.
-fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
+fn guard_fixed_loops(stmts: &mut [Stmt], ranges: &Ranges) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
-                inside.add(own.var, &own.extent);
-                guard_rigid(&mut own.body, &inside);
+                inside.add_loop(own.var, &own.extent);
+                guard_fixed_loops(&mut own.body, &inside);
                 guard(own, ranges);
-                let agreed = take_agreed(own);
+                let agreed = extract_uniform_conditions(own);
                 if !agreed.is_empty() {
-                    only_if(stmt, agreed);
+                    guard_with(stmt, agreed);
                 }
             }
-            other => other.bodies_mut().for_each(|body| guard_rigid(body, ranges)),
+            other => other.bodies_mut().for_each(|body| guard_fixed_loops(body, ranges)),
         }
     }
 }
@@ -73,8 +73,8 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
 fn guard(own: &mut For, ranges: &Ranges) {
     let most = match own.kind {
         LoopKind::Serial | LoopKind::Parallel => return,
-        LoopKind::Unrolled | LoopKind::Block(_) | LoopKind::Thread(_) => ranges.most(&own.extent),
-        LoopKind::Vector => ranges.most(&own.extent).map(whole_lanes),
+        LoopKind::Unrolled | LoopKind::Block(_) | LoopKind::Thread(_) => ranges.greatest_value(&own.extent),
+        LoopKind::Vector => ranges.greatest_value(&own.extent).map(whole_lanes),
     };
     let Some(most) = most else {
         own.kind = LoopKind::Serial;
@@ -90,9 +90,10 @@ fn guard(own: &mut For, ranges: &Ranges) {
 
 /// Takes those conditions out of a vector or unrolled loop that have the same value in all of its
 /// iterations: `4*t + v <= 447` for four `v` is `4*t <= 447`. The vector then needs no mask.
-fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
-    let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
-    let (Some(count), [Stmt::If(guard)], true) = (own.extent.as_constant(), own.body.as_mut_slice(), rigid)
+fn extract_uniform_conditions(own: &mut For) -> Vec<IndexExpr> {
+    let has_fixed_count = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
+    let (Some(count), [Stmt::If(guard)], true) =
+        (own.extent.as_constant(), own.body.as_mut_slice(), has_fixed_count)
     else {
         return Vec::new();
     };
@@ -101,8 +102,8 @@ fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
     }
     let var = IndexExpr::var(own.var);
     let agreed = |condition: &IndexExpr| {
-        let room = condition.add(&var).offset(1);
-        (!room.mentions(own.var) && room.is_multiple_of(count)).then(|| room.offset(-1))
+        let limit = condition.add(&var).offset(1);
+        (!limit.mentions(own.var) && limit.is_multiple_of(count)).then(|| limit.offset(-1))
     };
     let taken = guard.conditions.extract_if(.., |condition| agreed(condition).is_some()).collect::<Vec<_>>();
     if guard.conditions.is_empty() {
@@ -112,10 +113,10 @@ fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
 }
 
 /// Runs a statement only where conditions hold.
-fn only_if(stmt: &mut Stmt, conditions: Vec<IndexExpr>) {
+fn guard_with(stmt: &mut Stmt, conditions: Vec<IndexExpr>) {
     let own = std::mem::replace(stmt, Stmt::If(If { conditions, then: Vec::new(), otherwise: Vec::new() }));
-    if let Stmt::If(question) = stmt {
-        question.then.push(own);
+    if let Stmt::If(guard) = stmt {
+        guard.then.push(own);
     }
 }
 
@@ -135,7 +136,7 @@ struct Versions<'a> {
     stores: usize,
     budget: usize,
     /// Whether the current statements belong to a whole block, outside its thread loops.
-    together: bool,
+    is_whole_block: bool,
 }
 
 fn has_blocks(stmts: &[Stmt]) -> bool {
@@ -146,16 +147,16 @@ impl Versions<'_> {
     /// Adds a version for whole tiles wherever the ranges known here decide whether a tile inside
     /// is whole.
     fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
-        let mut next = if self.together { None } else { partial_tile(&stmts, ranges) };
+        let mut next = if self.is_whole_block { None } else { partial_tile(&stmts, ranges) };
         while let Some(tile) = &next {
-            let before = stores(&stmts);
+            let before = count_stores(&stmts);
             if self.stores + before > self.budget {
                 break;
             }
             let minimum = tile.minimum.clone();
             let concerns = |stmt: &Stmt| mentions(stmt, &minimum);
-            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, tile, ranges));
-            self.stores += stores(&stmts) - before.min(stores(&stmts));
+            stmts = insert_choice(stmts, &concerns, &mut |stmts| self.versions(stmts, tile, ranges));
+            self.stores += count_stores(&stmts) - before.min(count_stores(&stmts));
             next = partial_tile(&stmts, ranges);
         }
         for stmt in &mut stmts {
@@ -168,32 +169,32 @@ impl Versions<'_> {
     fn versions(&mut self, mut then: Vec<Stmt>, tile: &Tile, ranges: &Ranges) -> Stmt {
         let Tile { minimum, whole, rest } = tile;
         let mut otherwise = duplicate(&then, self.buffers);
-        put(&mut then, minimum, &IndexExpr::constant(*whole));
-        put(&mut otherwise, minimum, &remainder(rest, *whole, ranges));
+        replace_minimum(&mut then, minimum, &IndexExpr::constant(*whole));
+        replace_minimum(&mut otherwise, minimum, &remainder(rest, *whole, ranges));
         Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
     /// Makes versions further inside. `settled` means that the ranges known here decide no more
     /// tiles.
-    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, settled: bool) {
+    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, all_decided: bool) {
         match stmt {
             // All threads must take the same path to the statement that combines them.
-            Stmt::For(own) if own.combining().is_some() => {}
+            Stmt::For(own) if own.combine_nest().is_some() => {}
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
-                inside.add(own.var, &own.extent);
-                let together = self.together;
-                self.together &= !matches!(own.kind, LoopKind::Thread(_));
+                inside.add_loop(own.var, &own.extent);
+                let together = self.is_whole_block;
+                self.is_whole_block &= !matches!(own.kind, LoopKind::Thread(_));
                 own.body = self.body(std::mem::take(&mut own.body), &inside);
-                self.together = together;
+                self.is_whole_block = together;
             }
             Stmt::If(own) => {
-                let (holding, failing) = ranges.either_way(&own.conditions);
+                let (holding, failing) = ranges.under_conditions(&own.conditions);
                 own.then = self.body(std::mem::take(&mut own.then), &holding);
                 own.otherwise = self.body(std::mem::take(&mut own.otherwise), &failing);
             }
-            Stmt::Allocate(own) if settled => {
-                own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, settled));
+            Stmt::Allocate(own) if all_decided => {
+                own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, all_decided));
             }
             other => {
                 other.bodies_mut().for_each(|body| *body = self.body(std::mem::take(body), ranges));
@@ -205,7 +206,7 @@ impl Versions<'_> {
 /// Returns true when an index expression inside a statement contains the atom.
 fn mentions(stmt: &Stmt, atom: &Atom) -> bool {
     walk::any(std::slice::from_ref(stmt), &mut |stmt| {
-        stmt.any_own_index(&mut |index| index.any(&mut |own| own == atom))
+        stmt.any_own_index(&mut |index| index.any_atom(&mut |own| own == atom))
     })
 }
 
@@ -221,7 +222,7 @@ struct Tile {
 fn partial_tile(stmts: &[Stmt], open: &Ranges) -> Option<Tile> {
     let mut found = None;
     visit_guards(stmts, &mut |condition| {
-        condition.visit(&mut |atom| {
+        condition.visit_atoms(&mut |atom| {
             if found.is_none() {
                 found = as_tile(atom, open);
             }
@@ -237,7 +238,8 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
         (None, Some(whole)) => (whole, &pair.0),
         _ => return None,
     };
-    let plain = !rest.has_data() && !rest.vars().is_empty() && rest.vars().iter().all(|var| open.knows(*var));
+    let plain =
+        !rest.has_data() && !rest.vars().is_empty() && rest.vars().iter().all(|var| open.has_range(*var));
     let decided = open.never_negative(&rest.offset(-whole)) || open.always_negative(&rest.offset(-whole));
     (plain && !decided).then(|| Tile { minimum: atom.clone(), whole, rest: rest.clone() })
 }
@@ -247,12 +249,12 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
 fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
     walk::visit(stmts, &mut |stmt| match stmt {
         Stmt::For(own) => {
-            if let ([Stmt::If(guard)], true) = (own.body.as_slice(), is_rigid(own)) {
+            if let ([Stmt::If(guard)], true) = (own.body.as_slice(), has_fixed_trip_count(own)) {
                 guard.conditions.iter().for_each(&mut *visit);
             }
         }
         Stmt::If(own) => {
-            if matches!(own.then.as_slice(), [Stmt::For(inner)] if is_rigid(inner)) {
+            if matches!(own.then.as_slice(), [Stmt::For(inner)] if has_fixed_trip_count(inner)) {
                 own.conditions.iter().for_each(&mut *visit);
             }
         }
@@ -260,11 +262,11 @@ fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
     });
 }
 
-fn is_rigid(own: &For) -> bool {
+fn has_fixed_trip_count(own: &For) -> bool {
     !matches!(own.kind, LoopKind::Serial | LoopKind::Parallel)
 }
 
-fn put(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
+fn replace_minimum(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
     map_indices(stmts, &mut |index| index.substitute(&mut |atom| (atom == minimum).then(|| value.clone())));
 }
 

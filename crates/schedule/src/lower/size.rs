@@ -13,33 +13,33 @@ use crate::draft::{Draft, Legal, StatementId};
 
 /// Refuses a draft that cannot be lowered.
 pub(crate) fn check(draft: &Draft) -> Legal<()> {
-    Measured::new(draft).map(|_| ())
+    MeasuredDraft::new(draft).map(|_| ())
 }
 
 /// A draft that can be lowered, and the effort to compile it.
-pub(crate) struct Measured<'a> {
+pub(crate) struct MeasuredDraft<'a> {
     draft: Draft<'a>,
     effort: Effort,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredDraft<'a> {
     /// Measures all of a draft.
-    pub fn new(draft: &Draft<'a>) -> Legal<Measured<'a>> {
+    pub fn new(draft: &Draft<'a>) -> Legal<MeasuredDraft<'a>> {
         let all = (0..draft.statements.len()).map(StatementId).collect();
-        Measured::checked(draft, effort_of(draft, &all)?)
+        MeasuredDraft::checked(draft, effort_of(draft, &all)?)
     }
 
     /// Measures the statements of another draft, made from this one, that the two do not share.
-    pub fn after_changes(&self, draft: &Draft<'a>) -> Legal<Measured<'a>> {
+    pub fn after_changes(&self, draft: &Draft<'a>) -> Legal<MeasuredDraft<'a>> {
         let mut reached = draft.statements_changed_since(&self.draft);
         reached.extend(self.draft.statements_changed_since(draft));
-        let kept = self.effort.without(effort_of(&self.draft, &reached)?);
-        Measured::checked(draft, kept.and(effort_of(draft, &reached)?))
+        let kept = self.effort.minus(effort_of(&self.draft, &reached)?);
+        MeasuredDraft::checked(draft, kept.plus(effort_of(draft, &reached)?))
     }
 
-    fn checked(draft: &Draft<'a>, effort: Effort) -> Legal<Measured<'a>> {
+    fn checked(draft: &Draft<'a>, effort: Effort) -> Legal<MeasuredDraft<'a>> {
         effort.check()?;
-        Ok(Measured { draft: draft.clone(), effort })
+        Ok(MeasuredDraft { draft: draft.clone(), effort })
     }
 }
 
@@ -48,15 +48,15 @@ fn effort_of(draft: &Draft, statements: &BTreeSet<StatementId>) -> Legal<Effort>
     let present =
         statements.iter().copied().filter(|id| id.0 < draft.statements.len() && draft.is_present(*id));
     let mut efforts =
-        present.map(|id| Ok(Effort::of(&emit::emit_alone(draft, id)?, draft.capabilities.vector_bytes)));
-    efforts.try_fold(Effort::default(), |sum, effort: Legal<Effort>| Ok(sum.and(effort?)))
+        present.map(|id| Ok(Effort::measure(&emit::emit_alone(draft, id)?, draft.capabilities.vector_bytes)));
+    efforts.try_fold(Effort::default(), |sum, effort: Legal<Effort>| Ok(sum.plus(effort?)))
 }
 
 #[cfg(test)]
 mod tests {
     use tilewright_ir::Program;
     use tilewright_syntax::{Bindings, check, parse};
-    use tilewright_target::{Cpu, Vectors};
+    use tilewright_target::{Cpu, VectorInstructions};
 
     use super::*;
     use crate::illegal::Illegal;
@@ -86,7 +86,7 @@ mod tests {
     ];
 
     fn cpu() -> Cpu {
-        Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
+        Cpu { cores: 4, vectors: VectorInstructions::Avx2, caches: vec![32 << 10, 1 << 20] }
     }
 
     fn program(source: &str) -> Program {
@@ -101,12 +101,12 @@ mod tests {
         for source in PROGRAMS {
             let (program, cpu) = (program(source), cpu());
             let mut draft = Draft::new(&program, (&cpu).into()).unwrap();
-            let mut measured = Measured::new(&draft).unwrap();
+            let mut measured = MeasuredDraft::new(&draft).unwrap();
             for step in &default_schedule(&program, &cpu).steps {
                 steps::apply(&mut draft, step).unwrap();
                 let found = measured.after_changes(&draft);
                 let effort = found.as_ref().map(|found| found.effort).map_err(Illegal::to_string);
-                let whole = Measured::new(&draft).map(|whole| whole.effort);
+                let whole = MeasuredDraft::new(&draft).map(|whole| whole.effort);
                 assert_eq!(effort, whole.map_err(|illegal| illegal.to_string()), "{source}\n{step}");
                 // Reasons that refuse single statements must also refuse the whole draft.
                 let refused = emit::emit(&draft).map(|_| ()).map_err(|illegal| illegal.to_string());

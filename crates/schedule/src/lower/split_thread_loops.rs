@@ -25,54 +25,55 @@ use crate::draft::simplify::Ranges;
 use crate::illegal::{Illegal, KernelFault};
 
 /// Splits all such loops.
-pub(super) fn take_apart(nest: &mut LoopNest) -> Legal<()> {
+pub(super) fn split(nest: &mut LoopNest) -> Legal<()> {
     let names: Vec<String> = nest.vars.iter().map(|var| var.name.clone()).collect();
     for stmts in [&mut nest.setup, &mut nest.body] {
-        let mut taking = Apart {
+        let mut splitter = Splitter {
             buffers: &mut nest.buffers,
             names: &names,
             around: Vec::new(),
             ranges: Ranges::default(),
         };
-        *stmts = taking.outside(std::mem::take(stmts))?;
+        *stmts = splitter.split_outside_threads(std::mem::take(stmts))?;
     }
     Ok(())
 }
 
 /// A loop or condition around a statement, of a loop that is split.
 #[derive(Clone)]
-enum Around {
+enum Enclosing {
     Threads(For),
     /// The conditions, and whether they all hold (`true`) or not all hold (`false`).
     Choice(Vec<IndexExpr>, bool),
 }
 
-struct Apart<'a> {
+struct Splitter<'a> {
     buffers: &'a mut Vec<Buffer>,
     names: &'a [String],
     /// The loops and conditions around the current statement, outermost first.
-    around: Vec<Around>,
+    around: Vec<Enclosing>,
     ranges: Ranges,
 }
 
-impl Apart<'_> {
+impl Splitter<'_> {
     /// Handles statements outside thread loops.
-    fn outside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+    fn split_outside_threads(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for stmt in stmts {
             match stmt {
-                Stmt::For(own) if is_over_threads(&own) => match self.must_open(&own) {
-                    true => out.extend(self.inside(vec![Stmt::For(own)])?),
+                Stmt::For(own) if is_over_threads(&own) => match self.must_split(&own) {
+                    true => out.extend(self.split_inside_threads(vec![Stmt::For(own)])?),
                     false => out.push(Stmt::For(own)),
                 },
                 Stmt::For(mut own) => {
                     let body = std::mem::take(&mut own.body);
-                    own.body = self.in_range(own.var, &own.extent, |this| this.outside(body))?;
+                    own.body =
+                        self.in_range(own.var, &own.extent, |this| this.split_outside_threads(body))?;
                     out.push(Stmt::For(own));
                 }
                 mut other => {
                     for body in other.bodies_mut() {
-                        *body = self.outside(std::mem::take(body))?;
+                        *body = self.split_outside_threads(std::mem::take(body))?;
                     }
                     out.push(other);
                 }
@@ -83,13 +84,13 @@ impl Apart<'_> {
 
     /// Returns true when a loop over threads contains something that all threads of a block do
     /// together.
-    fn must_open(&self, own: &For) -> bool {
-        let combines = own.body.iter().any(Stmt::combines) && own.combining().is_none();
-        combines || self.has_room_for_threads(&own.body) || has_company(&own.body)
+    fn must_split(&self, own: &For) -> bool {
+        let combines = own.body.iter().any(Stmt::has_combine) && own.combine_nest().is_none();
+        combines || self.allocates_for_threads(&own.body) || thread_loop_has_siblings(&own.body)
     }
 
     /// Returns true when scratch memory is allocated outside other thread loops, which use it.
-    fn has_room_for_threads(&self, stmts: &[Stmt]) -> bool {
+    fn allocates_for_threads(&self, stmts: &[Stmt]) -> bool {
         walk::any(stmts, &mut |stmt| match stmt {
             Stmt::Allocate(own) => {
                 let is_memory = self.buffers[own.buffer.index()].scope == Scope::Scratch;
@@ -100,39 +101,42 @@ impl Apart<'_> {
     }
 
     /// Handles statements inside the loops that are split.
-    fn inside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+    fn split_inside_threads(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for stmt in stmts {
             match stmt {
-                Stmt::For(own) if is_over_threads(&own) && self.must_open(&own) => {
-                    let header = Around::Threads(For { body: Vec::new(), extent: own.extent.clone(), ..own });
-                    out.extend(self.in_range(own.var, &own.extent, |this| this.within(header, own.body))?);
+                Stmt::For(own) if is_over_threads(&own) && self.must_split(&own) => {
+                    let header =
+                        Enclosing::Threads(For { body: Vec::new(), extent: own.extent.clone(), ..own });
+                    out.extend(
+                        self.in_range(own.var, &own.extent, |this| this.split_enclosed(header, own.body))?,
+                    );
                 }
                 Stmt::For(own) if !is_over_threads(&own) && has_threads(&own.body) => {
                     out.push(self.uniform_loop(own)?);
                 }
                 Stmt::If(own) if has_threads(&own.then) || has_threads(&own.otherwise) => {
-                    self.expect_fixed(&own.conditions)?;
-                    let holds = Around::Choice(own.conditions.clone(), true);
-                    out.extend(self.within(holds, own.then)?);
-                    out.extend(self.within(Around::Choice(own.conditions, false), own.otherwise)?);
+                    self.expect_no_data(&own.conditions)?;
+                    let holds = Enclosing::Choice(own.conditions.clone(), true);
+                    out.extend(self.split_enclosed(holds, own.then)?);
+                    out.extend(self.split_enclosed(Enclosing::Choice(own.conditions, false), own.otherwise)?);
                 }
-                Stmt::Allocate(own) if has_threads(&own.body) => out.push(self.room(own)?),
-                leaf => out.push(self.wrapped(leaf)),
+                Stmt::Allocate(own) if has_threads(&own.body) => out.push(self.enlarge_allocation(own)?),
+                leaf => out.push(self.wrap(leaf)),
             }
         }
         Ok(out)
     }
 
-    fn within(&mut self, around: Around, body: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+    fn split_enclosed(&mut self, around: Enclosing, body: Vec<Stmt>) -> Legal<Vec<Stmt>> {
         self.around.push(around);
-        let out = self.inside(body);
+        let out = self.split_inside_threads(body);
         self.around.pop();
         out
     }
 
     /// Enlarges an allocation to hold the iterations of all split loops.
-    fn room(&mut self, own: Allocate) -> Legal<Stmt> {
+    fn enlarge_allocation(&mut self, own: Allocate) -> Legal<Stmt> {
         let Allocate { buffer, mut body } = own;
         let (vars, extents): (Vec<VarId>, Vec<i64>) =
             self.loops().map(|own| (own.var, own.extent.as_constant().unwrap_or(1))).unzip();
@@ -143,14 +147,14 @@ impl Apart<'_> {
                 access.indices.splice(0..0, indices.iter().cloned());
             }
         });
-        Ok(Stmt::Allocate(Allocate { buffer, body: self.inside(body)? }))
+        Ok(Stmt::Allocate(Allocate { buffer, body: self.split_inside_threads(body)? }))
     }
 
     /// Wraps a statement in copies of all loops and conditions around it.
-    fn wrapped(&self, leaf: Stmt) -> Stmt {
+    fn wrap(&self, leaf: Stmt) -> Stmt {
         self.around.iter().rev().fold(leaf, |inner, around| match around {
-            Around::Threads(own) => Stmt::For(For { body: vec![inner], ..own.clone() }),
-            Around::Choice(conditions, holds) => {
+            Enclosing::Threads(own) => Stmt::For(For { body: vec![inner], ..own.clone() }),
+            Enclosing::Choice(conditions, holds) => {
                 let (then, otherwise) = if *holds { (vec![inner], vec![]) } else { (vec![], vec![inner]) };
                 Stmt::If(If { conditions: conditions.clone(), then, otherwise })
             }
@@ -159,43 +163,43 @@ impl Apart<'_> {
 
     fn loops(&self) -> impl Iterator<Item = &For> {
         self.around.iter().filter_map(|around| match around {
-            Around::Threads(own) => Some(own),
-            Around::Choice(..) => None,
+            Enclosing::Threads(own) => Some(own),
+            Enclosing::Choice(..) => None,
         })
     }
 
     /// A loop that all threads run together. Threads with fewer iterations skip the rest.
     fn uniform_loop(&mut self, own: For) -> Legal<Stmt> {
         let Some(threads) = self.loops().find(|threads| own.extent.mentions(threads.var)) else {
-            let body = self.in_range(own.var, &own.extent, |this| this.inside(own.body))?;
+            let body = self.in_range(own.var, &own.extent, |this| this.split_inside_threads(own.body))?;
             return Ok(Stmt::For(For { body, ..own }));
         };
         let names = [own.var, threads.var].map(|var| &self.names[var.index()]);
-        let most = self.ranges.most(&own.extent).ok_or_else(|| {
+        let most = self.ranges.greatest_value(&own.extent).ok_or_else(|| {
             let [loop_name, threads] = names.map(String::clone);
-            Illegal::Kernel(KernelFault::UnevenWait { loop_name, threads })
+            Illegal::Kernel(KernelFault::UnevenBarrier { loop_name, threads })
         })?;
         let extent = IndexExpr::constant(most);
         let runs = own.extent.sub(&IndexExpr::var(own.var)).offset(-1);
-        self.expect_fixed(std::slice::from_ref(&runs))?;
-        let runs = Around::Choice(vec![runs], true);
-        let body = self.in_range(own.var, &extent, |this| this.within(runs, own.body))?;
+        self.expect_no_data(std::slice::from_ref(&runs))?;
+        let runs = Enclosing::Choice(vec![runs], true);
+        let body = self.in_range(own.var, &extent, |this| this.split_enclosed(runs, own.body))?;
         Ok(Stmt::For(For { extent, body, ..own }))
     }
 
     /// Runs `inside` with the range of a loop added.
     fn in_range<T>(&mut self, var: VarId, extent: &IndexExpr, inside: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.ranges.clone();
-        self.ranges.add(var, extent);
+        self.ranges.add_loop(var, extent);
         let result = inside(self);
         self.ranges = before;
         result
     }
 
     /// Refuses conditions that depend on data, which the statements under them may change.
-    fn expect_fixed(&self, conditions: &[IndexExpr]) -> Legal<()> {
+    fn expect_no_data(&self, conditions: &[IndexExpr]) -> Legal<()> {
         match conditions.iter().any(IndexExpr::has_data) {
-            true => Err(Illegal::Kernel(KernelFault::WaitDependsOnData)),
+            true => Err(Illegal::Kernel(KernelFault::BarrierDependsOnData)),
             false => Ok(()),
         }
     }
@@ -207,9 +211,9 @@ fn is_over_threads(own: &For) -> bool {
 
 /// Returns true when some loop over threads has sibling statements, with which its threads may
 /// exchange values.
-fn has_company(stmts: &[Stmt]) -> bool {
+fn thread_loop_has_siblings(stmts: &[Stmt]) -> bool {
     let alone = stmts.len() == 1 || !has_threads(stmts);
-    !alone || stmts.iter().flat_map(Stmt::bodies).any(has_company)
+    !alone || stmts.iter().flat_map(Stmt::bodies).any(thread_loop_has_siblings)
 }
 
 fn has_threads(stmts: &[Stmt]) -> bool {

@@ -55,7 +55,7 @@ pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         walk::visit_mut(stmts, &mut |stmt| {
             if let Stmt::Allocate(own) = stmt {
-                own.buffer = *renamed.get(&own.buffer).expect("a buffer with room is kept");
+                own.buffer = *renamed.get(&own.buffer).expect("an allocated buffer is kept");
             }
             rename_accesses(stmt, &renamed);
         });
@@ -63,15 +63,15 @@ pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
 }
 
 /// The number of stores once unrolled loops are written out. It is the measure of code size.
-pub(crate) fn stores(stmts: &[Stmt]) -> usize {
-    stmts.iter().map(stores_of).fold(0, usize::saturating_add)
+pub(crate) fn count_stores(stmts: &[Stmt]) -> usize {
+    stmts.iter().map(count_stores_of).fold(0, usize::saturating_add)
 }
 
-fn stores_of(stmt: &Stmt) -> usize {
+fn count_stores_of(stmt: &Stmt) -> usize {
     if stmt.is_leaf() {
         return 1;
     }
-    let inside = stmt.bodies().map(stores).fold(0, usize::saturating_add);
+    let inside = stmt.bodies().map(count_stores).fold(0, usize::saturating_add);
     match stmt {
         Stmt::For(own) if own.kind == LoopKind::Unrolled => {
             let times = own.extent.as_constant().map_or(1, |extent| extent.max(1) as usize);
@@ -83,7 +83,7 @@ fn stores_of(stmt: &Stmt) -> usize {
 
 /// Wraps a choice around the statements that it concerns. Where these are a small part of one loop
 /// or allocation, the choice goes further in, so that the other statements are not duplicated.
-pub(crate) fn choose_around(
+pub(crate) fn insert_choice(
     mut stmts: Vec<Stmt>,
     concerns: &dyn Fn(&Stmt) -> bool,
     choice: &mut dyn FnMut(Vec<Stmt>) -> Stmt,
@@ -92,7 +92,7 @@ pub(crate) fn choose_around(
     let last = stmts.iter().rposition(concerns).unwrap_or(first);
     if first == last && is_minor_part(&stmts[first], concerns) {
         for body in stmts[first].bodies_mut() {
-            *body = choose_around(std::mem::take(body), concerns, choice);
+            *body = insert_choice(std::mem::take(body), concerns, choice);
         }
         return stmts;
     }
@@ -113,9 +113,9 @@ fn is_minor_part(stmt: &Stmt, concerns: &dyn Fn(&Stmt) -> bool) -> bool {
             _ if !concerns(stmt) => 0,
             Stmt::For(own) if own.kind == LoopKind::Serial => concerned(&own.body, concerns),
             Stmt::Allocate(own) => concerned(&own.body, concerns),
-            _ => stores_of(stmt),
+            _ => count_stores_of(stmt),
         };
         body.iter().map(part).sum()
     }
-    2 * concerned(body, concerns) <= stores(body)
+    2 * concerned(body, concerns) <= count_stores(body)
 }

@@ -18,14 +18,14 @@ use tilewright_ir::walk::{map_indices, visit_mut};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::tidy::{adds_nothing, truth};
-use crate::draft::comparison::{parts, plain_condition};
+use crate::draft::comparison::{as_condition_unchecked, conjuncts};
 
 /// Removes iterations that add nothing.
-pub(super) fn sieve(nest: &mut LoopNest) {
+pub(super) fn remove_idle_iterations(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         visit_mut(stmts, &mut |stmt| {
             if let Stmt::For(own) = stmt
-                && let Some(sieve) = Sieve::of(own)
+                && let Some(sieve) = StridedIterations::find(own)
             {
                 sieve.apply(own);
             }
@@ -34,15 +34,15 @@ pub(super) fn sieve(nest: &mut LoopNest) {
 }
 
 /// The iterations of a loop that count: `first`, and every `apart`-th after it.
-struct Sieve {
+struct StridedIterations {
     /// The condition, at least 0 where the iteration counts.
-    question: IndexExpr,
+    condition: IndexExpr,
     first: IndexExpr,
-    apart: i64,
+    stride: i64,
 }
 
-impl Sieve {
-    fn of(own: &For) -> Option<Sieve> {
+impl StridedIterations {
+    fn find(own: &For) -> Option<StridedIterations> {
         let extent = own.extent.as_constant()?;
         let mut stores = Vec::new();
         let simple = matches!(own.kind, LoopKind::Serial | LoopKind::Unrolled);
@@ -53,29 +53,30 @@ impl Sieve {
         // If a target mentions the variable, the variable may select a register.
         let reduced = |store: &&Store| !store.target.indices.iter().any(|index| index.mentions(own.var));
         let (first, others) = stores.split_first().filter(|_| stores.iter().all(reduced))?;
-        questions(first)
+        guard_conditions(first)
             .into_iter()
-            .filter(|question| others.iter().all(|store| questions(store).contains(question)))
+            .filter(|question| others.iter().all(|store| guard_conditions(store).contains(question)))
             .find_map(|question| {
-                let (first, apart) = counting(&question, own.var)?;
+                let (first, apart) = residue_class(&question, own.var)?;
                 let known = !inside.iter().any(|var| first.mentions(*var)) && !first.has_data();
-                known.then_some(Sieve { question, first, apart })
+                known.then_some(StridedIterations { condition: question, first, stride: apart })
             })
     }
 
     fn apply(self, own: &mut For) {
         let extent = own.extent.as_constant().unwrap_or(0);
-        let at = IndexExpr::var(own.var).scale(self.apart).add(&self.first);
-        answer(&mut own.body, &self.question);
+        let at = IndexExpr::var(own.var).scale(self.stride).add(&self.first);
+        assume_true(&mut own.body, &self.condition);
         map_indices(&mut own.body, &mut |index| {
             index.substitute(&mut |atom| (*atom == Atom::Var(own.var)).then(|| at.clone()))
         });
-        if extent % self.apart != 0 {
+        if extent % self.stride != 0 {
             let conditions = vec![IndexExpr::constant(extent - 1).sub(&at)];
             let then = std::mem::take(&mut own.body);
             own.body = vec![Stmt::If(If { conditions, then, otherwise: Vec::new() })];
         }
-        own.extent = IndexExpr::constant(extent.div_euclid(self.apart) + i64::from(extent % self.apart != 0));
+        own.extent =
+            IndexExpr::constant(extent.div_euclid(self.stride) + i64::from(extent % self.stride != 0));
     }
 }
 
@@ -89,7 +90,7 @@ fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut 
         }
         Stmt::For(own) => {
             inside.push(own.var);
-            !own.is_spread() && only_stores(&own.body, stores, inside)
+            !own.is_block_or_thread_loop() && only_stores(&own.body, stores, inside)
         }
         Stmt::If(own) => {
             only_stores(&own.then, stores, inside) && only_stores(&own.otherwise, stores, inside)
@@ -99,19 +100,19 @@ fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut 
 }
 
 /// The conditions that a store checks before it adds something; none if it always adds something.
-fn questions(store: &Store) -> Vec<IndexExpr> {
+fn guard_conditions(store: &Store) -> Vec<IndexExpr> {
     let ExprKind::Select(arms) = &store.value.kind else { return Vec::new() };
     let otherwise = Store { value: arms[2].clone(), ..store.clone() };
     if !adds_nothing(&otherwise) {
         return Vec::new();
     }
-    parts(&arms[0]).into_iter().filter_map(plain_condition).collect()
+    conjuncts(&arms[0]).into_iter().filter_map(as_condition_unchecked).collect()
 }
 
 /// The first value of the variable for which a condition `(... + var) % apart <= 0` holds, and the
 /// distance between such values.
-fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
-    let ([Term { factors, coefficient: -1 }], 0) = (question.terms(), question.constant_part()) else {
+fn residue_class(condition: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
+    let ([Term { factors, coefficient: -1 }], 0) = (condition.terms(), condition.constant_part()) else {
         return None;
     };
     let [Atom::Mod(pair)] = factors.as_slice() else { return None };
@@ -126,20 +127,20 @@ fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
 }
 
 /// Replaces a condition by true wherever these stores check it.
-fn answer(stmts: &mut [Stmt], question: &IndexExpr) {
+fn assume_true(stmts: &mut [Stmt], condition: &IndexExpr) {
     visit_mut(stmts, &mut |stmt| {
         if let Stmt::Store(store) = stmt
             && let ExprKind::Select(arms) = &mut store.value.kind
         {
-            answer_in(&mut arms[0], question);
+            assume_true_in(&mut arms[0], condition);
         }
     });
 }
 
-fn answer_in(condition: &mut Expr, question: &IndexExpr) {
-    if plain_condition(condition).as_ref() == Some(question) {
+fn assume_true_in(condition: &mut Expr, question: &IndexExpr) {
+    if as_condition_unchecked(condition).as_ref() == Some(question) {
         *condition = truth(true);
-    } else if parts(condition).len() > 1 {
-        condition.operands_mut().iter_mut().for_each(|side| answer_in(side, question));
+    } else if conjuncts(condition).len() > 1 {
+        condition.operands_mut().iter_mut().for_each(|side| assume_true_in(side, question));
     }
 }

@@ -5,7 +5,7 @@ use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
 use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp, walk};
 
 use crate::draft::comparison::as_condition;
-use crate::draft::simplify::{Ranges, sides_of_minima};
+use crate::draft::simplify::{Ranges, split_minima};
 
 /// Simplifies a nest in place.
 pub(super) fn tidy(nest: &mut LoopNest) {
@@ -19,15 +19,15 @@ pub(super) fn tidy(nest: &mut LoopNest) {
 /// not check that it is. On a CPU the minima stay, because partial tiles are recognised by them.
 pub(super) fn tidy_minima(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        take_minima_apart(stmts);
+        split_minima_in_conditions(stmts);
     }
     tidy(nest);
 }
 
-fn take_minima_apart(stmts: &mut [Stmt]) {
+fn split_minima_in_conditions(stmts: &mut [Stmt]) {
     walk::visit_mut(stmts, &mut |stmt| {
         let Stmt::If(own) = stmt else { return };
-        let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides_of_minima).collect();
+        let all: Vec<IndexExpr> = own.conditions.iter().flat_map(split_minima).collect();
         let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
         own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
     });
@@ -60,20 +60,20 @@ fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
 
 fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     own.extent = ranges.simplify(&own.extent);
-    if ranges.most(&own.extent).is_some_and(|most| most < 1) {
+    if ranges.greatest_value(&own.extent).is_some_and(|most| most < 1) {
         return Vec::new();
     }
     // Parallel and block loops determine where code runs, even if they run only once.
     let stays = matches!(own.kind, LoopKind::Parallel | LoopKind::Block(_));
     if own.extent == IndexExpr::constant(1) && !stays {
-        let mut body: Vec<Stmt> = own.body.into_iter().map(alone).collect();
+        let mut body: Vec<Stmt> = own.body.into_iter().map(without_combining).collect();
         walk::map_indices(&mut body, &mut |index| {
             index.substitute(&mut |atom| (*atom == Atom::Var(own.var)).then(|| IndexExpr::constant(0)))
         });
         return tidied(body, ranges);
     }
     let mut inside = ranges.clone();
-    inside.add(own.var, &own.extent);
+    inside.add_loop(own.var, &own.extent);
     own.body = tidied(own.body, &inside);
     if own.body.is_empty() {
         return Vec::new();
@@ -82,7 +82,7 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
 }
 
 /// The statement for a single thread, which has no other thread to combine with.
-fn alone(stmt: Stmt) -> Stmt {
+fn without_combining(stmt: Stmt) -> Stmt {
     match stmt {
         Stmt::Combine(own) => Stmt::Store(own.store),
         stmt => stmt,
@@ -98,7 +98,7 @@ fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {
     if own.conditions.iter().any(|condition| ranges.always_negative(condition)) {
         return tidied(own.otherwise, ranges);
     }
-    let (holding, failing) = ranges.either_way(&own.conditions);
+    let (holding, failing) = ranges.under_conditions(&own.conditions);
     own.then = tidied(own.then, &holding);
     own.otherwise = tidied(own.otherwise, &failing);
     if own.then.is_empty() && own.otherwise.is_empty() { Vec::new() } else { vec![Stmt::If(own)] }

@@ -9,7 +9,7 @@ use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, IndexExpr, VarId};
 
 use super::emit::Emitter;
-use crate::draft::multiples::{Multiple, rounded_up};
+use crate::draft::multiples::{Multiple, round_up_quotients};
 use crate::draft::simplify::Ranges;
 use crate::draft::{LoopRole, StatementId};
 
@@ -19,14 +19,14 @@ impl Emitter<'_> {
         let guards = self.draft.loop_of(var).guards.clone();
         let (mut candidates, mut needed): (Vec<IndexExpr>, Vec<IndexExpr>) =
             guards.into_iter().partition(|guard| self.is_about_results(guard));
-        if candidates.is_empty() || !inside.iter().all(|id| self.may_compute_in_vain(*id)) {
+        if candidates.is_empty() || !inside.iter().all(|id| self.result_may_be_unused(*id)) {
             return self.draft.loop_of(var).guards.clone();
         }
         // Guards are removed one after the other, because each proof may rely on the guards that
         // stay.
         while let Some(guard) = candidates.pop() {
             let kept: Vec<&IndexExpr> = candidates.iter().chain(&needed).collect();
-            if !inside.iter().all(|id| self.reads_what_is_there(*id, var, &kept)) {
+            if !inside.iter().all(|id| self.reads_only_written_elements(*id, var, &kept)) {
                 needed.push(guard);
             }
         }
@@ -39,14 +39,14 @@ impl Emitter<'_> {
     }
 
     /// Returns true when a value that the statement computes for a missing element is never used.
-    fn may_compute_in_vain(&self, id: StatementId) -> bool {
+    fn result_may_be_unused(&self, id: StatementId) -> bool {
         let statement = self.draft.statement(id);
         let Some(accumulator) = &statement.accumulator else { return false };
         let reduced_outside = self.draft.loops_up_to(accumulator.at).into_iter().any(|var| {
             let own = self.draft.loop_of(var);
             own.owner == Some(id) && own.role == LoopRole::Reduction
         });
-        self.draft.capabilities.fixed_trips
+        self.draft.capabilities.fixed_trip_counts
             && accumulator.in_registers
             && statement.reduction().is_some_and(|(_, reset)| reset)
             && !reduced_outside
@@ -54,27 +54,27 @@ impl Emitter<'_> {
 
     /// Returns true when all elements that a statement reads are inside their buffers and written,
     /// if of this loop's guards only `kept` hold.
-    fn reads_what_is_there(&self, id: StatementId, var: VarId, kept: &[&IndexExpr]) -> bool {
+    fn reads_only_written_elements(&self, id: StatementId, var: VarId, kept: &[&IndexExpr]) -> bool {
         let mut ranges = Ranges::default();
         for around in self.draft.path(id) {
             let own = self.draft.loop_of(around);
-            ranges.add(around, &own.extent);
+            ranges.add_loop(around, &own.extent);
             match around == var {
-                true => kept.iter().for_each(|guard| ranges.add_bound(guard)),
-                false => own.guards.iter().for_each(|guard| ranges.add_bound(guard)),
+                true => kept.iter().for_each(|guard| ranges.assume_nonnegative(guard)),
+                false => own.guards.iter().for_each(|guard| ranges.assume_nonnegative(guard)),
             }
         }
         let statement = self.draft.statement(id);
-        let multiples = statement.multiples(&ranges);
-        statement.reads().iter().all(|read| self.is_there(read, &ranges, &multiples))
+        let multiples = statement.required_multiples(&ranges);
+        statement.reads().iter().all(|read| self.is_written_element(read, &ranges, &multiples))
     }
 
-    fn is_there(&self, read: &Access, ranges: &Ranges, multiples: &[Multiple]) -> bool {
+    fn is_written_element(&self, read: &Access, ranges: &Ranges, multiples: &[Multiple]) -> bool {
         let buffer = &self.draft.buffers[read.tensor.index()];
-        let is_written = buffer.filled
+        let is_written = buffer.is_fully_written
             || matches!(buffer.buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role.is_supplied());
         let inside = |(index, extent): (&IndexExpr, &i64)| {
-            ranges.never_negative(&rounded_up(index, multiples))
+            ranges.never_negative(&round_up_quotients(index, multiples))
                 && ranges.never_negative(&index.scale(-1).offset(extent - 1))
         };
         let mut written = buffer.buffer.shape.clone();

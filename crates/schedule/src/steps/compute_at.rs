@@ -13,8 +13,8 @@ use crate::step::LoopName;
 /// the statements before it move.
 pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
     let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
-    if let Some(what) = draft.promoted(name) {
-        return Err(refuse(format!("it is {what}, and the `promote` that makes it says where")));
+    if let Some(what) = draft.describe_promoted(name) {
+        return Err(refuse(format!("it is {what}; the `promote` that makes it decides the loop")));
     }
     let tensor = draft.find_tensor(name)?;
     let place = draft.find_loop(at)?;
@@ -25,7 +25,7 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         None => consumers(draft, tensor, place, &producers).map_err(refuse)?,
     };
     let users: Vec<StatementId> = uses.iter().map(|(id, _)| *id).collect();
-    let asks = producers.iter().any(|id| draft.reads_changing(*id));
+    let needs_check = producers.iter().any(|id| draft.reads_tensor_changed_later(*id));
     let mut region = draft.footprint(tensor, &uses, Some(place));
     widen(draft, tensor, &producers, &mut region);
     // If there is a host, the tensor is used elsewhere after the host has changed it, so it must
@@ -34,7 +34,9 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     if kept && let Some(why) = resets_elsewhere(draft, place, &producers, host) {
         return Err(refuse(why));
     }
-    if kept && !(covers_once(draft, tensor, place, &uses, &region) && are_apart(draft, place, &region)) {
+    if kept
+        && !(covers_once(draft, tensor, place, &uses, &region) && regions_are_disjoint(draft, place, &region))
+    {
         let what = if host.is_some() { "a later statement changes it" } else { "it is a result" };
         return Err(refuse(format!("{what}, and these loops would not compute each element just once")));
     }
@@ -43,20 +45,20 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         restrict(draft, *producer, place, &region);
     }
     if !kept {
-        shrink(draft, tensor, place, &region);
+        shrink_buffer(draft, tensor, place, &region);
     }
     // The moved statements are attached to the current loops: the consumer can no longer move
     // elsewhere without them.
-    draft.touch(&draft.loops_up_to(place));
+    draft.mark_changed(&draft.loops_up_to(place));
     let nests = roots(draft, &producers);
     for nest in &nests {
-        draft.take_out(*nest);
+        draft.detach(*nest);
     }
     let inside = Parent::Loop(place);
-    let using: Vec<Node> = users.iter().filter_map(|id| draft.branch(inside, *id)).collect();
+    let using: Vec<Node> = users.iter().filter_map(|id| draft.child_containing(inside, *id)).collect();
     let first_user = draft.body_of(place).iter().position(|node| using.contains(node));
     draft.insert(inside, first_user.unwrap_or(0), nests);
-    match asks.then(|| draft.broken_dependence(&producers)).flatten() {
+    match needs_check.then(|| draft.violated_dependence(&producers)).flatten() {
         Some(broken) => Err(refuse(broken)),
         None => Ok(()),
     }
@@ -78,7 +80,7 @@ fn resets_elsewhere(
         return Some(format!("`{name}` sets all of it to the neutral element, whichever part is needed"));
     }
     let host = host.filter(resets)?;
-    let reset = draft.reset_place(host)?;
+    let reset = draft.reset_loop(host)?;
     let inside = draft.loops_around(reset).contains(&place);
     let name = &draft.statement(host).name;
     (!inside).then(|| format!("`{name}` sets its elements to the neutral element outside of that loop"))
@@ -102,7 +104,7 @@ fn producers(
     let buffer = &draft.buffers[tensor.index()].buffer;
     let mut producers = draft.writers(Parent::Body, tensor);
     if producers.is_empty() {
-        return Err("it is an input, which `promote` can stage".to_string());
+        return Err("it is an input: use `promote` to stage it".to_string());
     }
     if let Some(end) = producers.iter().position(|writer| Some(*writer) == host) {
         producers.truncate(end);
@@ -110,24 +112,24 @@ fn producers(
     if let Scope::Argument(id) = buffer.scope
         && draft.program.tensor(id).role.is_supplied()
     {
-        return Err("the caller supplies it, so its old content counts".to_string());
+        return Err("the caller supplies its initial values, so it cannot be recomputed".to_string());
     }
     if draft.statements_in(&roots(draft, &producers)).len() > producers.len() {
         return Err("another statement is inside its loops".to_string());
     }
     for producer in &producers {
-        let own = draft.own_loops(*producer);
+        let own = draft.loops_owned_by(*producer);
         if draft.path(*producer) != own {
             return Err("its statement is inside another loop".to_string());
         }
         if own.contains(&place) {
-            return Err("that is a loop of its own".to_string());
+            return Err("that loop belongs to its own statement".to_string());
         }
-        let touched = own.iter().any(|var| !draft.loop_of(*var).pristine)
+        let touched = own.iter().any(|var| !draft.loop_of(*var).is_unchanged)
             || draft.statement(*producer).accumulator.is_some();
         if touched || own.iter().any(|var| draft.loop_of(*var).kind != tilewright_ir::nest::LoopKind::Serial)
         {
-            return Err("steps have changed its own loops: move it first".to_string());
+            return Err("earlier steps have changed its own loops: move it first".to_string());
         }
     }
     Ok(producers)
@@ -148,12 +150,12 @@ fn use_of_host(
     if statement.reads().iter().any(|read| read.tensor == tensor && read.indices != own.indices) {
         return Err(format!("`{}` uses other elements of it than it changes", statement.name));
     }
-    if draft.gathers_at(host).is_some_and(|gathered| draft.loops_around(place).contains(&gathered)) {
+    if draft.accumulates_at(host).is_some_and(|gathered| draft.loops_around(place).contains(&gathered)) {
         return Err(format!("the result of `{}` is promoted outside of that loop", statement.name));
     }
-    let last = draft.place_in_order(host);
+    let last = draft.execution_position(host);
     let mut others = draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id);
-    let needs_it = |id: &StatementId| !producers.contains(id) && draft.place_in_order(*id) < last;
+    let needs_it = |id: &StatementId| !producers.contains(id) && draft.execution_position(*id) < last;
     match others.find(needs_it) {
         Some(other) => {
             Err(format!("`{}` uses it before `{}` does", draft.statement(other).name, statement.name))
@@ -171,14 +173,14 @@ fn consumers(
 ) -> Result<Vec<(StatementId, Access)>, String> {
     let reads: Vec<(StatementId, Access)> =
         draft.readers(Parent::Body, tensor).into_iter().filter(|(id, _)| !producers.contains(id)).collect();
-    let is_outside = |id: &StatementId| draft.branch(Parent::Loop(place), *id).is_none();
+    let is_outside = |id: &StatementId| draft.child_containing(Parent::Loop(place), *id).is_none();
     if let Some((other, _)) = reads.iter().find(|(id, _)| is_outside(id)) {
         return Err(format!("`{}` uses it too, and is not inside that loop", draft.statement(*other).name));
     }
     if reads.is_empty() {
-        return Err("nothing inside that loop uses it".to_string());
+        return Err("no statement inside that loop uses it".to_string());
     }
-    let place_of = |id: &StatementId| draft.place_in_order(*id);
+    let place_of = |id: &StatementId| draft.execution_position(*id);
     let last = producers.iter().map(place_of).max();
     if reads.iter().any(|(id, _)| Some(place_of(id)) < last) {
         return Err("it is used before its last statement".to_string());
@@ -192,7 +194,7 @@ fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mu
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     for producer in producers {
         let statement = draft.statement(*producer);
-        let own = draft.own_loops(*producer);
+        let own = draft.loops_owned_by(*producer);
         let reads: Vec<Access> = statement.reads().into_iter().filter(|read| read.tensor == tensor).collect();
         for (at, index) in statement.target.indices.iter().enumerate() {
             let var = plain_variable(index).filter(|var| own.contains(var));
@@ -278,7 +280,7 @@ fn is_among(decided: &[(&IndexExpr, i64)], value: &IndexExpr) -> bool {
 /// Returns true when no element is in the regions of two iterations. In every dimension in which
 /// iterations differ, the next region in the order of the loops around must begin at or after the
 /// end of the previous one.
-fn are_apart(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
+fn regions_are_disjoint(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
     let around = draft.loops_up_to(place);
     let ranges = draft.ranges_of(&around);
     region.iter().all(|Interval { low, available, .. }| {
@@ -302,7 +304,8 @@ fn are_apart(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
 
 /// The outermost nodes that contain these statements, in order.
 fn roots(draft: &Draft, statements: &[StatementId]) -> Vec<Node> {
-    let mut roots: Vec<Node> = statements.iter().filter_map(|id| draft.branch(Parent::Body, *id)).collect();
+    let mut roots: Vec<Node> =
+        statements.iter().filter_map(|id| draft.child_containing(Parent::Body, *id)).collect();
     roots.dedup();
     roots
 }
@@ -342,18 +345,18 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
 }
 
 /// Shrinks the buffer to the region, and allocates it in each iteration of the loop.
-fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
-    let concerned = draft.users(Parent::Body, tensor);
+fn shrink_buffer(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
+    let users = draft.users(Parent::Body, tensor);
     let buffer = &mut draft.buffers[tensor.index()];
-    buffer.room = Some(place);
-    buffer.ragged = region.iter().any(Interval::is_ragged);
+    buffer.allocated_at = Some(place);
+    buffer.may_be_partial = region.iter().any(Interval::is_clipped);
     buffer.buffer.shape = region.iter().map(|interval| interval.extent).collect();
     let moved = |access: &Access| {
         let indices = access.indices.iter().zip(region).map(|(index, interval)| index.sub(&interval.low));
         Access { indices: indices.collect(), ..access.clone() }
     };
     let dtype = buffer.buffer.dtype;
-    for id in concerned {
+    for id in users {
         draft.change(id, |statement| {
             statement.replace_loads(&mut |access| {
                 (access.tensor == tensor).then(|| tilewright_ir::Expr {

@@ -19,7 +19,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         check_pair(draft, loops[at - 1], *inner)?;
         loops[..at].iter().try_for_each(|outer| check_extent(draft, *outer, *inner))?;
     }
-    draft.expect_free_loop(&names[0], name)?;
+    draft.expect_unused_loop_name(&names[0], name)?;
 
     let own: Vec<IndexExpr> = loops.iter().map(|var| draft.loop_of(*var).extent.clone()).collect();
     let extents = fixed_extents(draft, first, &own);
@@ -32,7 +32,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         kind: LoopKind::Serial,
         role,
         owner,
-        pristine: false,
+        is_unchanged: false,
         guards: Vec::new(),
     });
     // The innermost loop is the remainder by its extent, the next one the remainder of the
@@ -58,12 +58,12 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
     };
     let kept = loops.iter().flat_map(|var| &draft.loop_of(*var).guards).map(in_terms_of_new);
     draft.loops[new.index()].guards = short.chain(kept).collect();
-    let (parent, at) = draft.take_out(Node::Loop(first));
-    let nest = draft.nest(&[new], body);
+    let (parent, at) = draft.detach(Node::Loop(first));
+    let nest = draft.wrap_in_loops(&[new], body);
     draft.insert(parent, at, nest);
     draft.move_attachments(last, new);
     for gone in names {
-        draft.gone.push((gone.to_string(), format!("fuse … -> {name}")));
+        draft.replaced_loops.push((gone.to_string(), format!("fuse … -> {name}")));
     }
     Ok(())
 }
@@ -72,8 +72,8 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
 /// iteration counts with its largest extent.
 fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
     let ranges = draft.ranges_of(&draft.loops_around(first));
-    let most = |extent: &IndexExpr| match draft.capabilities.fixed_trips {
-        true => ranges.most(extent).map(IndexExpr::constant),
+    let most = |extent: &IndexExpr| match draft.capabilities.fixed_trip_counts {
+        true => ranges.greatest_value(extent).map(IndexExpr::constant),
         false => None,
     };
     extents.iter().map(|extent| most(extent).unwrap_or_else(|| extent.clone())).collect()
@@ -94,35 +94,35 @@ fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     if !draft.loop_of(inner).extent.mentions(outer) {
         return Ok(());
     }
-    let problem = "they cannot become one loop: fuse before splitting, or split by a number that divides";
+    let problem = "they cannot be fused; fuse before the split, or split by a divisor";
     Err(Illegal::DependentExtent {
-        outer: draft.loop_text(outer),
-        inner: draft.loop_text(inner),
+        outer: draft.qualified_loop_name(outer),
+        inner: draft.qualified_loop_name(inner),
         problem: problem.to_string(),
     })
 }
 
 fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
-    let (outer_text, inner_text) = (draft.loop_text(outer), draft.loop_text(inner));
+    let (outer_text, inner_text) = (draft.qualified_loop_name(outer), draft.qualified_loop_name(inner));
     for var in [outer, inner] {
         if draft.loop_of(var).kind != LoopKind::Serial {
             let kind = adjective(draft.loop_of(var).kind);
             return Err(Illegal::LoopKind(format!(
-                "`{}` is {kind} already: fuse before",
-                draft.loop_text(var)
+                "`{}` is already {kind}: fuse it before that step",
+                draft.qualified_loop_name(var)
             )));
         }
     }
-    super::reorder::directly_nested(draft, outer, inner)?;
+    super::reorder::check_directly_nested(draft, outer, inner)?;
     let (role, other) = (draft.loop_of(outer).role, draft.loop_of(inner).role);
     if (role == LoopRole::Ordered) != (other == LoopRole::Ordered) {
         let name = if role == LoopRole::Ordered { outer_text } else { inner_text };
-        let why = "an ordered loop can only be fused with another".to_string();
+        let why = "an ordered loop can only be fused with another ordered loop".to_string();
         return Err(Illegal::CarriedDependence { name, why });
     }
     if draft.has_attachments(outer) {
         return Err(Illegal::LoopKind(format!(
-            "something is promoted or prefetched at `{outer_text}`: fuse before that"
+            "a buffer, an accumulator or a prefetch is attached to `{outer_text}`: fuse before that step"
         )));
     }
     Ok(())

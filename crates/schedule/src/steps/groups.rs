@@ -12,7 +12,7 @@
 
 use tilewright_ir::IndexExpr;
 
-use super::layout::Part;
+use super::layout::BufferDimension;
 use super::padding::Padding;
 use crate::draft::region::Interval;
 
@@ -28,8 +28,8 @@ pub(super) struct Groups {
 impl Groups {
     /// Extends a region to whole groups, if its layout has groups and the tensor and its padding
     /// consist of whole groups.
-    pub fn of(
-        layout: &[Part],
+    pub fn extend_region(
+        layout: &[BufferDimension],
         shape: &[i64],
         padding: Option<&Padding>,
         region: &mut [Interval],
@@ -37,7 +37,9 @@ impl Groups {
         let dimension = shape.len().checked_sub(1)?;
         let size = size_of_groups(layout, dimension)?;
         let whole = |count: i64| count % size == 0;
-        if !whole(shape[dimension]) || !padding.is_none_or(|padding| padding.keeps_whole(dimension, size)) {
+        if !whole(shape[dimension])
+            || !padding.is_none_or(|padding| padding.keeps_groups_whole(dimension, size))
+        {
             return None;
         }
         let Interval { low, extent, .. } = &region[dimension];
@@ -50,14 +52,14 @@ impl Groups {
 
 /// The number of elements in a group, if the layout splits a dimension into groups and their
 /// elements.
-fn size_of_groups(layout: &[Part], dimension: usize) -> Option<i64> {
+fn size_of_groups(layout: &[BufferDimension], dimension: usize) -> Option<i64> {
     let mut parts = layout.iter().filter(|part| part.dimension == dimension);
     match (parts.next()?, parts.next()?, parts.next()) {
-        (Part { divide: size, modulo: None, .. }, Part { divide: 1, modulo: Some(same), .. }, None)
-            if size == same =>
-        {
-            Some(*size)
-        }
+        (
+            BufferDimension { divide: size, modulo: None, .. },
+            BufferDimension { divide: 1, modulo: Some(same), .. },
+            None,
+        ) if size == same => Some(*size),
         _ => None,
     }
 }

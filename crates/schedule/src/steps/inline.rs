@@ -3,7 +3,7 @@
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Expr, IndexExpr, TensorId, VarId, index::Atom};
 
-use crate::draft::rewrite::size;
+use crate::draft::rewrite::count_nodes;
 use crate::draft::{Draft, Instance, Legal, Parent, Statement, StatementId};
 use crate::illegal::Illegal;
 
@@ -13,7 +13,7 @@ const MOST_NODES: usize = 20_000;
 /// Replaces every use of a tensor by the value that its statement computes.
 pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let refuse = |why: String| Illegal::Inline { tensor: name.to_string(), why };
-    if let Some(what) = draft.promoted(name) {
+    if let Some(what) = draft.describe_promoted(name) {
         return Err(refuse(format!("it is {what}; leave out the `promote` that makes it instead")));
     }
     let tensor = draft.find_tensor(name)?;
@@ -21,25 +21,28 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let vars = plain_variables(draft, producer).map_err(refuse)?;
     let readers: Vec<StatementId> =
         draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id).collect();
-    let changing = draft.reads_changing(producer);
+    let needs_check = draft.reads_tensor_changed_later(producer);
     let (target, value) = (draft.statement(producer).target.clone(), draft.statement(producer).value.clone());
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
     let mut replace = |access: &Access| {
-        (access.tensor == tensor).then(|| at_element(&value, &target, &vars, access).cast(dtype))
+        (access.tensor == tensor).then(|| value_at_element(&value, &target, &vars, access).cast(dtype))
     };
     for id in readers.iter().copied() {
-        if changing {
-            execute_in(draft, id, tensor, (producer, &vars));
+        if needs_check {
+            record_instances(draft, id, tensor, (producer, &vars));
         }
         draft.change(id, |statement| statement.replace_loads(&mut replace));
         let statement = draft.statement(id);
-        if size(&statement.value) > MOST_NODES {
-            return Err(refuse(format!("`{}` would grow too large", statement.name)));
+        if count_nodes(&statement.value) > MOST_NODES {
+            return Err(refuse(format!(
+                "the value of `{}` would have more than {MOST_NODES} nodes",
+                statement.name
+            )));
         }
     }
-    draft.remove(producer);
-    draft.buffers[tensor.index()].gone = true;
-    match changing.then(|| draft.broken_dependence(&readers)).flatten() {
+    draft.remove_statement(producer);
+    draft.buffers[tensor.index()].is_removed = true;
+    match needs_check.then(|| draft.violated_dependence(&readers)).flatten() {
         Some(broken) => Err(refuse(broken)),
         None => Ok(()),
     }
@@ -47,7 +50,7 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
 
 /// Records that a statement executes, for each of its reads of the tensor, the producer instances
 /// that compute the element.
-fn execute_in(
+fn record_instances(
     draft: &mut Draft,
     id: StatementId,
     tensor: TensorId,
@@ -75,7 +78,7 @@ fn execute_in(
 }
 
 /// The producer's value for the element that an access names.
-fn at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) -> Expr {
+fn value_at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) -> Expr {
     let values = values_at(target, vars, access);
     let mut new = value.clone();
     new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(&values, atom)));
@@ -99,16 +102,16 @@ fn value_of(values: &[(VarId, IndexExpr)], atom: &Atom) -> Option<IndexExpr> {
 
 fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String> {
     if draft.buffers[tensor.index()].buffer.scope != Scope::Scratch {
-        return Err("it is given to or by the caller, so it must be in memory".to_string());
+        return Err("it is an argument of the program, so it must be in memory".to_string());
     }
     let writers = draft.writers(Parent::Body, tensor);
     let [producer] = writers.as_slice() else {
         return Err("several statements write it".to_string());
     };
     if draft.statement(*producer).reduction().is_some() {
-        return Err("it is a reduction; `compute_at` can bring it near its use".to_string());
+        return Err("a reduction computes it: use `compute_at` instead".to_string());
     }
-    if draft.path(*producer) != draft.own_loops(*producer) {
+    if draft.path(*producer) != draft.loops_owned_by(*producer) {
         return Err("its statement is inside another loop".to_string());
     }
     Ok(*producer)
@@ -116,9 +119,9 @@ fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String>
 
 /// The variable of each dimension, if every subscript is a variable of its own plus a constant.
 fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, String> {
-    let own = draft.own_loops(producer);
-    if own.iter().any(|var| !draft.loop_of(*var).pristine) {
-        return Err("steps have changed its own loops: inline it first".to_string());
+    let own = draft.loops_owned_by(producer);
+    if own.iter().any(|var| !draft.loop_of(*var).is_unchanged) {
+        return Err("earlier steps have changed its own loops: inline it first".to_string());
     }
     let indices = &draft.statement(producer).target.indices;
     let plain =
@@ -127,5 +130,7 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
     let each_once = |vars: &Vec<VarId>| {
         vars.len() == own.len() && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
     };
-    vars.filter(each_once).ok_or_else(|| "its subscripts are not just its variables".to_string())
+    vars.filter(each_once).ok_or_else(|| {
+        "the subscripts of its statement are not different variables plus constants".to_string()
+    })
 }

@@ -9,7 +9,7 @@ use tilewright_target::Capabilities;
 
 use crate::draft::{Draft, Legal, LoopRole, StatementId};
 use crate::illegal::Illegal;
-use crate::step::{LoopName, Unit};
+use crate::step::{LoopName, ParallelUnit};
 
 /// The most lanes of one vector. Wide vectors take several registers.
 pub(crate) const MOST_LANES: i64 = 64;
@@ -23,21 +23,21 @@ pub(crate) fn adjective(kind: LoopKind) -> &'static str {
         LoopKind::Parallel => "parallel",
         LoopKind::Vector => "vectorised",
         LoopKind::Unrolled => "unrolled",
-        LoopKind::Block(_) => "spread over blocks",
-        LoopKind::Thread(_) => "spread over the threads of a block",
+        LoopKind::Block(_) => "bound to blocks",
+        LoopKind::Thread(_) => "bound to threads",
     }
 }
 
 /// The kind of loop that a `bind` makes.
-pub(super) fn of_unit(unit: Unit) -> LoopKind {
+pub(super) fn loop_kind(unit: ParallelUnit) -> LoopKind {
     match unit {
-        Unit::Block(axis) => LoopKind::Block(axis),
-        Unit::Thread(axis) => LoopKind::Thread(axis),
+        ParallelUnit::Block(axis) => LoopKind::Block(axis),
+        ParallelUnit::Thread(axis) => LoopKind::Thread(axis),
     }
 }
 
 /// Sets how the iterations of a loop run.
-pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal<()> {
+pub(super) fn set_kind(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let before = draft.loop_of(var).kind;
     if before != LoopKind::Serial {
@@ -45,19 +45,19 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     }
     match kind {
         LoopKind::Serial => {}
-        LoopKind::Unrolled => short_enough(draft, var, target, "unrolling", MOST_UNROLLED)?,
-        LoopKind::Vector => short_enough(draft, var, target, "a vector", MOST_LANES)?,
-        LoopKind::Parallel => parallel(draft, var, target)?,
-        LoopKind::Block(_) | LoopKind::Thread(_) => bound(draft, var, target, kind)?,
+        LoopKind::Unrolled => check_length(draft, var, target, "unrolling", MOST_UNROLLED)?,
+        LoopKind::Vector => check_length(draft, var, target, "a vector", MOST_LANES)?,
+        LoopKind::Parallel => check_parallel(draft, var, target)?,
+        LoopKind::Block(_) | LoopKind::Thread(_) => check_binding(draft, var, target, kind)?,
     }
     draft.loops[var.index()].kind = kind;
-    nests_legally(draft, var)?;
+    check_nesting(draft, var)?;
     let in_order = matches!(kind, LoopKind::Serial | LoopKind::Unrolled);
-    if in_order || !draft.has_order(var) && !draft.has_unsynchronised_order(var) {
+    if in_order || !draft.may_carry_dependence(var) && !draft.has_unsynchronised_ordered_loop(var) {
         return Ok(());
     }
     let inside = draft.statements_in(draft.body_of(var));
-    let why = draft.broken_dependence(&inside).or_else(|| written_alike(draft, var, kind, &inside));
+    let why = draft.violated_dependence(&inside).or_else(|| same_elements_written(draft, var, kind, &inside));
     match why {
         Some(why) => Err(Illegal::CarriedDependence { name: target.to_string(), why }),
         None => Ok(()),
@@ -67,14 +67,19 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
 /// Returns a reason to refuse a loop all of whose iterations write the same elements. Dependences
 /// do not reveal this case where all iterations but one do nothing, but code generation needs
 /// separate elements for each thread.
-fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementId]) -> Option<String> {
+fn same_elements_written(
+    draft: &Draft,
+    var: VarId,
+    kind: LoopKind,
+    inside: &[StatementId],
+) -> Option<String> {
     let one = draft.loop_of(var).extent.as_constant().is_some_and(|extent| extent <= 1);
     if one || kind == LoopKind::Vector {
         return None;
     }
     let alike = inside.iter().map(|id| draft.statement(*id)).find(|own| {
         let names_it = own.target.indices.iter().any(|index| index.mentions(var));
-        !names_it && draft.buffers[own.target.tensor.index()].room.is_none()
+        !names_it && draft.buffers[own.target.tensor.index()].allocated_at.is_none()
     })?;
     Some(format!("all its iterations write the same elements of `{}`", alike.name))
 }
@@ -82,7 +87,7 @@ fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementI
 /// Refuses kinds of loops that cannot be nested. Threads start outside vectors and unrolled code,
 /// and neither threads nor vectors are nested. Lowering refuses loops that the lanes of a vector
 /// would run differently often.
-pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
+pub(super) fn check_nesting(draft: &Draft, var: VarId) -> Legal<()> {
     let own = draft.loop_of(var).kind;
     let clash = |outer: LoopKind, inner: LoopKind| match inner {
         LoopKind::Parallel => outer != LoopKind::Serial,
@@ -109,20 +114,20 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
         None => Ok(()),
         Some((outer, inner)) => Err(Illegal::LoopKind(format!(
             "`{}` cannot be {} inside `{}`, which is {}",
-            draft.loop_text(inner),
+            draft.qualified_loop_name(inner),
             adjective(draft.loop_of(inner).kind),
-            draft.loop_text(outer),
+            draft.qualified_loop_name(outer),
             adjective(draft.loop_of(outer).kind)
         ))),
     }
 }
 
-fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
-    let Capabilities { kind, pool, grid, .. } = draft.capabilities;
+fn check_parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+    let Capabilities { kind, pool_threads: pool, grid, .. } = draft.capabilities;
     match (pool, grid) {
-        (Some(_), _) => iterations_are_apart(draft, var, target),
+        (Some(_), _) => check_independent(draft, var, target),
         (None, Some(_)) => {
-            let why = format!("a {kind} has blocks and threads: `bind {target} -> block.x`");
+            let why = format!("a {kind} has no thread pool: use `bind {target} -> block.x`");
             Err(Illegal::LoopKind(why))
         }
         (None, None) => Err(Illegal::LoopKind(format!("a {kind} has no threads"))),
@@ -131,10 +136,10 @@ fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
 
 /// Refuses a binding that the machine does not support, a loop longer than the machine allows, and
 /// dependent iterations.
-fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
+fn check_binding(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
     let Some(grid) = draft.capabilities.grid else {
-        let Capabilities { kind, pool, .. } = draft.capabilities;
-        let instead = if pool.is_some() { format!(": `parallel {target}`") } else { String::new() };
+        let Capabilities { kind, pool_threads: pool, .. } = draft.capabilities;
+        let instead = if pool.is_some() { format!(": use `parallel {target}`") } else { String::new() };
         return Err(Illegal::LoopKind(format!("a {kind} has no blocks and threads{instead}")));
     };
     let (what, most) = match kind {
@@ -142,31 +147,30 @@ fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<
         LoopKind::Thread(axis) => ("a dimension of a block", grid.block_shape[axis as usize]),
         _ => return Ok(()),
     };
-    short_enough(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;
+    check_length(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;
     match (draft.loop_of(var).role, kind) {
         (LoopRole::Reduction, LoopKind::Thread(axis)) => {
             let refuse = |why| Illegal::Combine { name: target.to_string(), why };
-            draft.check_lanes(var, axis).map_err(refuse)
+            draft.check_combined_threads(var, axis).map_err(refuse)
         }
-        _ => iterations_are_apart(draft, var, target),
+        _ => check_independent(draft, var, target),
     }
 }
 
-fn iterations_are_apart(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+fn check_independent(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
         // The dependences of an ordered loop are checked when its kind is set.
         LoopRole::Spatial | LoopRole::Ordered => Ok(()),
         LoopRole::Reduction => {
-            let why =
-                "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
+            let why = "its iterations are reduced into the same elements; `rfactor` gives each its own total";
             Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() })
         }
     }
 }
 
-fn short_enough(draft: &Draft, var: VarId, target: &LoopName, what: &'static str, most: i64) -> Legal<()> {
+fn check_length(draft: &Draft, var: VarId, target: &LoopName, what: &'static str, most: i64) -> Legal<()> {
     let ranges = draft.ranges_of(&draft.loops_around(var));
-    let extent = ranges.most(&draft.loop_of(var).extent).unwrap_or(i64::MAX);
+    let extent = ranges.greatest_value(&draft.loop_of(var).extent).unwrap_or(i64::MAX);
     if extent > most {
         return Err(Illegal::TooLong { name: target.to_string(), extent, what, most });
     }

@@ -11,20 +11,20 @@ const LARGEST_IN_LAYOUT: i64 = 1 << 31;
 
 /// One dimension of a buffer: for a coordinate `r`, its index is `(r % modulo) / divide`.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct BufferDimension {
     pub dimension: usize,
     pub modulo: Option<i64>,
     pub divide: i64,
 }
 
-impl Part {
+impl BufferDimension {
     pub fn extent(&self, region: &[Interval]) -> i64 {
         let whole = region[self.dimension].extent;
         let count = self.modulo.map_or(whole, |modulo| modulo.min(whole));
         (count + self.divide - 1) / self.divide
     }
 
-    pub fn of(&self, coordinate: &IndexExpr) -> IndexExpr {
+    pub fn index_of(&self, coordinate: &IndexExpr) -> IndexExpr {
         let rest = self.modulo.map_or(coordinate.clone(), |by| coordinate.modulo(&IndexExpr::constant(by)));
         rest.floor_div(&IndexExpr::constant(self.divide))
     }
@@ -37,16 +37,25 @@ pub(super) struct BadLayout {
 }
 
 /// Returns the parts of a layout if they give every element its own place.
-pub(super) fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>, BadLayout> {
+pub(super) fn checked_layout(
+    layout: &[LayoutDim],
+    region: &[Interval],
+) -> Result<Vec<BufferDimension>, BadLayout> {
     if layout.is_empty() {
-        return Ok((0..region.len()).map(|dimension| Part { dimension, modulo: None, divide: 1 }).collect());
+        return Ok((0..region.len())
+            .map(|dimension| BufferDimension { dimension, modulo: None, divide: 1 })
+            .collect());
     }
     for (at, dim) in layout.iter().enumerate() {
         check_part(dim, region.len()).map_err(|why| BadLayout { part: Some(at), why })?;
     }
-    let parts: Vec<Part> = layout
+    let parts: Vec<BufferDimension> = layout
         .iter()
-        .map(|dim| Part { dimension: dim.dimension, modulo: dim.modulo, divide: dim.divide.unwrap_or(1) })
+        .map(|dim| BufferDimension {
+            dimension: dim.dimension,
+            modulo: dim.modulo,
+            divide: dim.divide.unwrap_or(1),
+        })
         .collect();
     for dimension in 0..region.len() {
         check_dimension(&parts, dimension)?;
@@ -71,9 +80,9 @@ fn check_part(dim: &LayoutDim, dimensions: usize) -> Result<(), String> {
 
 /// Refuses a dimension whose elements do not all get their own place. Exactly one part must be the
 /// whole quotient, and the next finer part must split the remainder of each part.
-fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
+fn check_dimension(parts: &[BufferDimension], dimension: usize) -> Result<(), BadLayout> {
     let own = parts.iter().enumerate().filter(|(_, part)| part.dimension == dimension);
-    let mut chain: Vec<(usize, &Part)> = own.collect();
+    let mut chain: Vec<(usize, &BufferDimension)> = own.collect();
     chain.sort_by_key(|(_, part)| part.divide);
     let Some((last, _)) = chain.last().copied() else {
         return Err(BadLayout { part: None, why: format!("the layout leaves out dimension d{dimension}") });
@@ -93,7 +102,7 @@ fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
 }
 
 /// The extents of the buffer, with the last one lengthened by the padding.
-pub(super) fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Vec<i64> {
+pub(super) fn padded_shape(layout: &[BufferDimension], region: &[Interval], pad: i64) -> Vec<i64> {
     let mut shape: Vec<i64> = layout.iter().map(|part| part.extent(region)).collect();
     if let Some(last) = shape.last_mut() {
         *last += pad;
@@ -103,7 +112,7 @@ pub(super) fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Ve
 
 /// The nesting order of the copy's loops: that of the layout, unless a part of a dimension would
 /// come before a coarser part that clips its extent.
-pub(super) fn nesting_order(layout: &[Part]) -> Vec<usize> {
+pub(super) fn nesting_order(layout: &[BufferDimension]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..layout.len()).collect();
     let coarse_first = |left: usize, right: usize| {
         layout[left].dimension != layout[right].dimension || layout[left].divide > layout[right].divide

@@ -2,7 +2,6 @@
 
 mod compute_at;
 mod fuse;
-mod gather;
 mod groups;
 mod inline;
 pub(crate) mod kind;
@@ -16,11 +15,12 @@ mod rfactor;
 pub(crate) mod split;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use tilewright_ir::nest::LoopKind;
 
 use crate::draft::{Draft, Legal};
-use crate::step::{Place, Step};
+use crate::step::{LoopLevel, Step};
 
 /// Applies one step. After a refusal the draft is in an undefined state and must not be used.
 pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
@@ -28,17 +28,17 @@ pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::Split { target, outer, inner } => split::split(draft, target, outer, inner),
         Step::Fuse { loops, name } => fuse::fuse(draft, loops, name),
         Step::Reorder { loops } => reorder::reorder(draft, loops),
-        Step::Unroll(target) => kind::set(draft, target, LoopKind::Unrolled),
-        Step::Vectorize(target) => kind::set(draft, target, LoopKind::Vector),
-        Step::Parallel(target) => kind::set(draft, target, LoopKind::Parallel),
-        Step::Bind { target, to } => kind::set(draft, target, kind::of_unit(*to)),
+        Step::Unroll(target) => kind::set_kind(draft, target, LoopKind::Unrolled),
+        Step::Vectorize(target) => kind::set_kind(draft, target, LoopKind::Vector),
+        Step::Parallel(target) => kind::set_kind(draft, target, LoopKind::Parallel),
+        Step::Bind { target, to } => kind::set_kind(draft, target, kind::loop_kind(*to)),
         Step::Inline { tensor } => inline::inline(draft, tensor),
         Step::ComputeAt { tensor, at } => compute_at::compute_at(draft, tensor, at),
         Step::Promote { tensor, at, name, scope, gathered, layout, pad } => match at {
-            Place::Loop(at) if draft.writes(at, tensor)? => {
-                promote::result(draft, tensor, at, name, (*scope, *gathered), layout)
+            LoopLevel::Loop(at) if draft.statement_writes(at, tensor)? => {
+                promote::promote_result(draft, tensor, at, name, (*scope, *gathered), layout)
             }
-            _ => promote::operand(draft, tensor, at, name, (*scope, *gathered), (layout, *pad)),
+            _ => promote::promote_operand(draft, tensor, at, name, (*scope, *gathered), (layout, *pad)),
         },
         Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
         Step::Pipeline { target, stages } => pipeline::pipeline(draft, target, *stages),

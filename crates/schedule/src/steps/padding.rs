@@ -7,7 +7,7 @@
 
 use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
 
-use crate::draft::comparison::{as_condition, parts};
+use crate::draft::comparison::{as_condition, conjuncts};
 use crate::draft::simplify::Ranges;
 use crate::draft::{Draft, StatementId};
 
@@ -31,15 +31,15 @@ pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId
     for id in statements {
         let statement = draft.statement(*id);
         let reads = statement.reads().iter().filter(|read| read.tensor == tensor).count();
-        let mut choices = Vec::new();
-        collect(&statement.value, tensor, &mut choices);
-        if choices.len() != reads {
+        let mut selects = Vec::new();
+        collect_selects(&statement.value, tensor, &mut selects);
+        if selects.len() != reads {
             return None;
         }
         let ranges = draft.ranges(*id);
         let shape = &draft.buffers[tensor.index()].buffer.shape;
-        for choice in choices {
-            let own = of_choice(choice, shape, &ranges)?;
+        for choice in selects {
+            let own = padding_of_select(choice, shape, &ranges)?;
             if *found.get_or_insert_with(|| own.clone()) != own {
                 return None;
             }
@@ -49,16 +49,16 @@ pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId
 }
 
 /// Collects the selects between an element of the tensor and a constant.
-fn collect<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
-    if element(expr).is_some_and(|access| access.tensor == tensor) {
+fn collect_selects<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
+    if selected_element(expr).is_some_and(|access| access.tensor == tensor) {
         found.push(expr);
         return;
     }
-    expr.operands().iter().for_each(|operand| collect(operand, tensor, found));
+    expr.operands().iter().for_each(|operand| collect_selects(operand, tensor, found));
 }
 
 /// The access of an expression that selects between an element and a constant.
-pub(super) fn element(expr: &Expr) -> Option<&Access> {
+pub(super) fn selected_element(expr: &Expr) -> Option<&Access> {
     let ExprKind::Select(arms) = &expr.kind else { return None };
     let ExprKind::Literal(_) = &arms[2].kind else { return None };
     match &arms[1].kind {
@@ -71,11 +71,11 @@ pub(super) fn element(expr: &Expr) -> Option<&Access> {
     }
 }
 
-fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
+fn padding_of_select(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     let ExprKind::Select(arms) = &choice.kind else { return None };
-    let access = element(choice)?;
+    let access = selected_element(choice)?;
     let mut conditions = Vec::new();
-    for part in parts(&arms[0]) {
+    for part in conjuncts(&arms[0]) {
         let condition = as_condition(part, ranges)?;
         conditions.push(access.indices.iter().enumerate().find_map(|(dimension, index)| {
             let above = condition.sub(index).as_constant().map(|added| (dimension, 1, added));
@@ -100,7 +100,7 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     let always_inside = |dimension: &usize| {
         let index = &access.indices[*dimension];
         let last = shape[*dimension] - 1;
-        has_a_value(index)
+        is_always_defined(index)
             && ranges.never_negative(index)
             && ranges.never_negative(&index.scale(-1).offset(last))
     };
@@ -113,7 +113,7 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
 
 /// Returns true when a subscript has a value whatever the data. Sums and products of 64-bit data
 /// may need more than 64 bits, and so may an unsigned value alone; clamping comes too late then.
-fn has_a_value(index: &IndexExpr) -> bool {
+fn is_always_defined(index: &IndexExpr) -> bool {
     let is_alone = index.constant_part() == 0
         && matches!(index.terms(), [term] if term.coefficient == 1 && term.factors.len() == 1);
     index.terms().iter().flat_map(|term| &term.factors).all(|atom| match atom {
@@ -123,7 +123,7 @@ fn has_a_value(index: &IndexExpr) -> bool {
             _ => true,
         },
         Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-            has_a_value(&pair.0) && has_a_value(&pair.1)
+            is_always_defined(&pair.0) && is_always_defined(&pair.1)
         }
         Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => true,
     })
@@ -158,7 +158,7 @@ impl Padding {
 
     /// Returns true when every group along a dimension is either inside or outside as a whole.
     /// Groups begin at multiples of their size.
-    pub fn keeps_whole(&self, dimension: usize, size: i64) -> bool {
+    pub fn keeps_groups_whole(&self, dimension: usize, size: i64) -> bool {
         let own = self.conditions.iter().filter(|(own, ..)| *own == dimension);
         own.into_iter().all(|(_, sign, added)| match sign {
             1 => added % size == 0,
@@ -190,10 +190,10 @@ impl Padding {
 
 /// Replaces every select between an element of the tensor and a constant by `replace` of the
 /// element.
-pub(super) fn replace_choices(expr: &mut Expr, tensor: TensorId, replace: &mut dyn FnMut(&Access) -> Expr) {
-    if let Some(access) = element(expr).filter(|access| access.tensor == tensor) {
+pub(super) fn replace_selects(expr: &mut Expr, tensor: TensorId, replace: &mut dyn FnMut(&Access) -> Expr) {
+    if let Some(access) = selected_element(expr).filter(|access| access.tensor == tensor) {
         *expr = replace(access);
         return;
     }
-    expr.operands_mut().iter_mut().for_each(|operand| replace_choices(operand, tensor, replace));
+    expr.operands_mut().iter_mut().for_each(|operand| replace_selects(operand, tensor, replace));
 }

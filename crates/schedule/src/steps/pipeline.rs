@@ -20,19 +20,19 @@ pub(super) fn pipeline(draft: &mut Draft, target: &LoopName, stages: i64) -> Leg
     let var = draft.find_loop(target)?;
     let Capabilities { kind, shared_bytes, .. } = draft.capabilities;
     if shared_bytes.is_none() {
-        return refuse(&format!("a {kind} has no shared memory; `prefetch` asks for memory ahead"));
+        return refuse(&format!("a {kind} has no shared memory; use `prefetch` instead"));
     }
     if !(2..=MOST_STAGES).contains(&stages) {
-        return refuse(&format!("it has {stages} stages, and 2 to {MOST_STAGES} make sense"));
+        return refuse(&format!("{stages} stages are not between 2 and {MOST_STAGES}"));
     }
     let own = draft.loop_of(var);
     if own.kind != LoopKind::Serial || own.role == LoopRole::Ordered {
-        return refuse("its iterations do not run one after the other, or must");
+        return refuse("it is not a serial loop, or it is an ordered loop");
     }
     if draft.pipelines.iter().any(|(other, _)| *other == var) {
-        return refuse("it is one already");
+        return refuse("it is pipelined already");
     }
-    draft.touch(&draft.loops_up_to(var));
+    draft.mark_changed(&draft.loops_up_to(var));
     draft.pipelines.push((var, stages));
     Ok(())
 }

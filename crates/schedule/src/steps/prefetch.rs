@@ -5,7 +5,7 @@ use crate::illegal::Illegal;
 use crate::step::LoopName;
 
 /// The most iterations to look ahead, so that subscripts do not overflow.
-const FURTHEST: i64 = 1 << 20;
+const MOST_AHEAD: i64 = 1 << 20;
 
 /// Records a prefetch. Lowering emits it, once all loops are known.
 pub(super) fn prefetch(
@@ -21,15 +21,15 @@ pub(super) fn prefetch(
         ahead,
         of: draft.find_loop(of)?,
     };
-    if !(1..=FURTHEST).contains(&ahead) {
-        let why = format!("{ahead} iterations ahead is not between 1 and {FURTHEST}");
+    if !(1..=MOST_AHEAD).contains(&ahead) {
+        let why = format!("{ahead} iterations ahead is not between 1 and {MOST_AHEAD}");
         return Err(Illegal::Prefetch { tensor: tensor.to_string(), at: at.to_string(), why });
     }
-    draft.asked_for(&prefetch)?;
+    draft.prefetched_lines(&prefetch)?;
     // The prefetch is attached to the current loops: their statement can no longer move elsewhere
     // without it.
     for var in draft.loops_up_to(prefetch.at) {
-        draft.loops[var.index()].pristine = false;
+        draft.loops[var.index()].is_unchanged = false;
     }
     draft.prefetches.push(prefetch);
     Ok(())

@@ -16,23 +16,25 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     if let Some(at) = (1..wanted.len()).find(|at| wanted[..*at].contains(&wanted[*at])) {
         return Err(Illegal::BadLoopList(format!("`{}` is named twice", names[at])));
     }
-    let chain = chain_of(draft, &wanted)?;
+    let chain = loops_between(draft, &wanted)?;
     let mut next = wanted.iter();
     let new: Vec<VarId> = chain
         .iter()
-        .map(|var| if wanted.contains(var) { *next.next().expect("as many as are wanted") } else { *var })
+        .map(
+            |var| if wanted.contains(var) { *next.next().expect("every wanted loop is there") } else { *var },
+        )
         .collect();
-    deal_out(draft, &new);
+    swap_partial_tiles(draft, &new);
     check(draft, &chain, &new)?;
 
-    let innermost = *chain.last().expect("the chain holds the loops");
+    let innermost = *chain.last().expect("the chain is not empty");
     let body = draft.body_of(innermost).to_vec();
-    let (parent, at) = draft.take_out(Node::Loop(chain[0]));
-    let nest = draft.nest(&new, body);
+    let (parent, at) = draft.detach(Node::Loop(chain[0]));
+    let nest = draft.wrap_in_loops(&new, body);
     draft.insert(parent, at, nest);
     // Buffers that are allocated at the start of the innermost body stay there.
-    let new_innermost = *new.last().expect("as long as the chain");
-    draft.move_rooms(innermost, new_innermost);
+    let new_innermost = *new.last().expect("the chain is not empty");
+    draft.move_allocations(innermost, new_innermost);
     // A guard moves to the innermost of the loops that it depends on. There it also skips code
     // before a loop further in, such as the reset of a reduction.
     let guards: Vec<IndexExpr> =
@@ -41,65 +43,65 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
         let place = new.iter().rev().find(|var| guard.mentions(**var)).unwrap_or(&new_innermost);
         draft.loops[place.index()].guards.push(guard);
     }
-    draft.touch(&wanted);
-    new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))?;
-    keeps_order(draft, new[0])
+    draft.mark_changed(&wanted);
+    new.iter().try_for_each(|var| super::kind::check_nesting(draft, *var))?;
+    check_dependences(draft, new[0])
 }
 
 /// The loops from the outermost to the innermost of the wanted ones, which must be directly nested.
-fn chain_of(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
+fn loops_between(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
     let depth = |var: &VarId| draft.loops_around(*var).len();
-    let outermost = *wanted.iter().min_by_key(|var| depth(var)).expect("at least two");
-    let innermost = *wanted.iter().max_by_key(|var| depth(var)).expect("at least two");
+    let outermost = *wanted.iter().min_by_key(|var| depth(var)).expect("two loops or more");
+    let innermost = *wanted.iter().max_by_key(|var| depth(var)).expect("two loops or more");
     let path = draft.loops_up_to(innermost);
     if let Some(stray) = wanted.iter().find(|var| !path.contains(var)) {
         return Err(Illegal::NotNested {
-            outer: draft.loop_text(*stray),
-            inner: draft.loop_text(innermost),
-            between: "neither is inside the other, so nothing".to_string(),
+            outer: draft.qualified_loop_name(*stray),
+            inner: draft.qualified_loop_name(innermost),
+            between: "neither loop is inside the other".to_string(),
         });
     }
-    let from = path.iter().position(|var| *var == outermost).expect("checked above");
+    let from = path.iter().position(|var| *var == outermost).expect("the outermost loop is in the path");
     let chain = path[from..].to_vec();
     for pair in chain.windows(2) {
-        directly_nested(draft, pair[0], pair[1])?;
+        check_directly_nested(draft, pair[0], pair[1])?;
     }
     Ok(chain)
 }
 
 /// Refuses two loops unless the body of the outer one is just the inner one.
-pub(super) fn directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+pub(super) fn check_directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let body = draft.body_of(outer);
     match body {
         [Node::Loop(var)] if *var == inner => Ok(()),
         _ => Err(Illegal::NotNested {
-            outer: draft.loop_text(outer),
-            inner: draft.loop_text(inner),
-            between: between(draft, body, inner),
+            outer: draft.qualified_loop_name(outer),
+            inner: draft.qualified_loop_name(inner),
+            between: node_between(draft, body, inner),
         }),
     }
 }
 
-fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
+fn node_between(draft: &Draft, body: &[Node], inner: VarId) -> String {
     let text = |node: &Node| match node {
-        Node::Loop(var) => format!("`{}`", draft.loop_text(*var)),
-        Node::Statement(id) => format!("`{}`", draft.statement(*id).name),
+        Node::Loop(var) => format!("`{}` is between them", draft.qualified_loop_name(*var)),
+        Node::Statement(id) => format!("`{}` is between them", draft.statement(*id).name),
     };
     let other = body.iter().find(|node| **node != Node::Loop(inner));
-    other.map_or_else(|| "something".to_string(), text)
+    other.map_or_else(|| "the body of the outer loop is empty".to_string(), text)
 }
 
 /// Lets the two parts of a split that does not divide change places. Before, the last tile is
 /// short. After, the first positions in a tile have one tile more than the last positions.
 ///
 /// `for o in 3, for i in min(4, 10 - 4*o)` → `for i in 4, for o in (10 - i + 3) / 4`
-fn deal_out(draft: &mut Draft, new: &[VarId]) {
+fn swap_partial_tiles(draft: &mut Draft, new: &[VarId]) {
     for (at, inner) in new.iter().enumerate() {
         for outer in &new[at + 1..] {
-            let Some((tile, rest)) = short_tile(&draft.loop_of(*inner).extent, *outer) else { continue };
+            let Some((tile, rest)) = as_partial_tile(&draft.loop_of(*inner).extent, *outer) else { continue };
             let mut around = draft.ranges_of(&draft.loops_around(new[0]));
             let first = around.simplify(&IndexExpr::constant(tile).minimum(&rest));
-            around.add(*inner, &first);
+            around.add_loop(*inner, &first);
             let tiles =
                 rest.sub(&IndexExpr::var(*inner)).offset(tile - 1).floor_div(&IndexExpr::constant(tile));
             draft.loops[inner.index()].extent = first;
@@ -114,7 +116,7 @@ fn deal_out(draft: &mut Draft, new: &[VarId]) {
 
 /// Matches the extent `min(tile, rest - tile*outer)` and returns `tile` and `rest`, where `rest`
 /// does not depend on the outer loop.
-fn short_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
+fn as_partial_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
     let [term] = extent.terms() else { return None };
     let ([Atom::Min(pair)], 1, 0) = (term.factors.as_slice(), term.coefficient, extent.constant_part())
     else {
@@ -135,9 +137,9 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
         let extent = &draft.loop_of(*var).extent;
         if let Some(outer) = new[at..].iter().find(|outer| extent.mentions(**outer)) {
             return Err(Illegal::DependentExtent {
-                outer: draft.loop_text(*outer),
-                inner: draft.loop_text(*var),
-                problem: "it must stay inside".to_string(),
+                outer: draft.qualified_loop_name(*outer),
+                inner: draft.qualified_loop_name(*var),
+                problem: "the first loop must stay inside the second".to_string(),
             });
         }
     }
@@ -146,20 +148,23 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     let inside = new[reduced..].iter().find(|var| role(var) == LoopRole::Ordered);
     match inside {
         Some(ordered) if old != new => Err(Illegal::CarriedDependence {
-            name: draft.loop_text(*ordered),
-            why: format!("`{}` reduces anew in each of its iterations", draft.loop_text(new[reduced])),
+            name: draft.qualified_loop_name(*ordered),
+            why: format!(
+                "`{}` must be reduced again in each of its iterations",
+                draft.qualified_loop_name(new[reduced])
+            ),
         }),
         _ => Ok(()),
     }
 }
 
 /// Refuses an order that reverses two instances which depend on each other.
-fn keeps_order(draft: &Draft, outermost: VarId) -> Legal<()> {
-    if !draft.has_order(outermost) {
+fn check_dependences(draft: &Draft, outermost: VarId) -> Legal<()> {
+    if !draft.may_carry_dependence(outermost) {
         return Ok(());
     }
-    match draft.broken_dependence(&draft.statements_in(draft.body_of(outermost))) {
-        Some(why) => Err(Illegal::CarriedDependence { name: draft.loop_text(outermost), why }),
+    match draft.violated_dependence(&draft.statements_in(draft.body_of(outermost))) {
+        Some(why) => Err(Illegal::CarriedDependence { name: draft.qualified_loop_name(outermost), why }),
         None => Ok(()),
     }
 }

@@ -12,10 +12,10 @@ use crate::step::{LoopName, StatementName};
 pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let id = draft.find_statement(&target.statement)?;
-    draft.expect_free(name)?;
+    draft.expect_unused_name(name)?;
     let refuse = |why: &str| Illegal::Rfactor { name: target.to_string(), why: why.to_string() };
     check(draft, id, var).map_err(refuse)?;
-    let own = draft.own_loops(id);
+    let own = draft.loops_owned_by(id);
     let outermost = own.iter().position(|var| draft.loop_of(*var).role == LoopRole::Reduction);
     let outermost = outermost.expect("the loop itself is a reduction");
     let old = draft.statement(id).clone();
@@ -28,17 +28,18 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     // The dimensions of the totals: the factored loop first, then the loops of the result that are
     // inside the reduction.
     let ranges = draft.ranges(id);
-    let extent_of = |var: &VarId| ranges.most(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
-    let lanes = extent_of(&var);
-    let shape = std::iter::once(lanes).chain(inner.iter().map(extent_of)).collect();
+    let extent_of = |var: &VarId| ranges.greatest_value(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
+    let count = extent_of(&var);
+    let shape = std::iter::once(count).chain(inner.iter().map(extent_of)).collect();
     let dtype = draft.buffers[old.target.tensor.index()].buffer.dtype.compute_type();
-    let room = draft.loops_around(own[outermost]).last().copied();
-    let totals =
-        draft.add_buffer(Buffer { name: name.to_string(), dtype, shape, scope: Scope::Scratch }, room)?;
+    let allocated_at = draft.loops_around(own[outermost]).last().copied();
+    let totals = draft
+        .add_buffer(Buffer { name: name.to_string(), dtype, shape, scope: Scope::Scratch }, allocated_at)?;
 
-    let last = add_up(draft, &old, var, lanes, &inner, totals);
-    draft.buffers[totals.index()].ragged = inner.iter().any(|var| !draft.loop_of(*var).guards.is_empty());
-    let (op, _) = old.reduction().expect("checked above");
+    let last = build_sum(draft, &old, var, count, &inner, totals);
+    draft.buffers[totals.index()].may_be_partial =
+        inner.iter().any(|var| !draft.loop_of(*var).guards.is_empty());
+    let (op, _) = old.reduction().expect("the statement is a reduction");
     let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
     draft.change(id, |partial| {
         partial.name = StatementName::first(name);
@@ -48,7 +49,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     });
     draft.loops[var.index()].role = LoopRole::Spatial;
     let outermost = Node::Loop(own[outermost]);
-    let (parent, at) = draft.take_out(outermost);
+    let (parent, at) = draft.detach(outermost);
     draft.insert(parent, at, [vec![outermost], last].concat());
     Ok(())
 }
@@ -59,31 +60,31 @@ fn check(draft: &Draft, id: StatementId, var: VarId) -> Result<(), &'static str>
         return Err("it is not a loop of the statement's reduction");
     }
     if draft.loop_of(var).kind != LoopKind::Serial {
-        return Err("it is not serial any more: factor it out first");
+        return Err("it is no longer serial: apply `rfactor` before the step that changed it");
     }
     if statement.accumulator.is_some() {
-        return Err("the result is promoted already: factor it out first");
+        return Err("the result is promoted already: apply `rfactor` before `promote`");
     }
     if statement.target.indices.iter().any(IndexExpr::has_data) {
-        return Err("which elements are written depends on data");
+        return Err("the choice of the elements that are written depends on data");
     }
-    let own = draft.own_loops(id);
+    let own = draft.loops_owned_by(id);
     let shared = own.iter().any(|var| {
         draft.loop_of(*var).role == LoopRole::Reduction
             && statement.target.indices.iter().any(|index| index.mentions(*var))
     });
     if shared {
-        return Err("a reduced loop is in the subscripts of the result");
+        return Err("the subscripts of the result contain a reduction loop");
     }
     Ok(())
 }
 
 /// Builds `for ki: C += Cp[ki]`, inside copies of the loops of the result.
-fn add_up(
+fn build_sum(
     draft: &mut Draft,
     old: &Statement,
     var: VarId,
-    lanes: i64,
+    count: i64,
     inner: &[VarId],
     totals: tilewright_ir::TensorId,
 ) -> Vec<Node> {
@@ -93,7 +94,9 @@ fn add_up(
     for original in inner {
         let mut copy = Loop { kind: LoopKind::Serial, owner: Some(id), ..draft.loop_of(*original).clone() };
         let renamed = |index: &IndexExpr, copies: &[(VarId, VarId)]| {
-            copies.iter().fold(index.clone(), |index, (from, to)| crate::draft::rename(&index, *from, *to))
+            copies
+                .iter()
+                .fold(index.clone(), |index, (from, to)| crate::draft::replace_var(&index, *from, *to))
         };
         copy.extent = renamed(&draft.copied_extent(*original, inner), &copies);
         let guards = std::mem::take(&mut copy.guards);
@@ -108,22 +111,23 @@ fn add_up(
         draft.loops[new.index()].guards = of_elements.map(|guard| renamed(guard, &copies)).collect();
         target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
     }
-    let lane = draft.add_loop(Loop {
+    let sum_loop = draft.add_loop(Loop {
         name: draft.loop_of(var).name.clone(),
-        extent: IndexExpr::constant(lanes),
+        extent: IndexExpr::constant(count),
         kind: LoopKind::Serial,
         role: LoopRole::Reduction,
         owner: Some(id),
-        pristine: false,
+        is_unchanged: false,
         guards: Vec::new(),
     });
-    let own = draft.loop_of(var).owner.map(|id| draft.own_loops(id)).unwrap_or_default();
+    let own = draft.loop_of(var).owner.map(|id| draft.loops_owned_by(id)).unwrap_or_default();
     let reduced = own.into_iter().skip_while(|var| draft.loop_of(*var).role != LoopRole::Reduction);
     let reduced: Vec<VarId> = reduced.collect();
-    let instances = old.instances.iter().map(|instance| instance.of_total(&copies, &reduced)).collect();
-    let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([lane]).collect();
+    let instances =
+        old.instances.iter().map(|instance| instance.as_sum_of_partials(&copies, &reduced)).collect();
+    let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([sum_loop]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;
-    let indices = std::iter::once(lane).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
+    let indices = std::iter::once(sum_loop).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
     draft.add_statement(Statement {
         name: old.name.clone(),
         target,
@@ -135,5 +139,5 @@ fn add_up(
         is_narrowed: old.is_narrowed,
         instances,
     });
-    draft.nest(&vars, vec![Node::Statement(id)])
+    draft.wrap_in_loops(&vars, vec![Node::Statement(id)])
 }

@@ -28,7 +28,7 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     let mut value = IndexExpr::constant(0);
     let mut parts = Vec::new();
     let mut guards = Vec::new();
-    let always_whole = draft.capabilities.fixed_trips;
+    let always_whole = draft.capabilities.fixed_trip_counts;
     let names = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str()));
     for (at, name) in names.enumerate() {
         let below: i64 = inner[at..].iter().map(|(_, factor)| factor).product();
@@ -36,11 +36,11 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
         let new = draft.add_loop(Loop {
             name: name.to_string(),
             extent: extent.clone(),
-            pristine: false,
+            is_unchanged: false,
             guards: Vec::new(),
             ..old.clone()
         });
-        inside_ranges.add(new, &extent);
+        inside_ranges.add_loop(new, &extent);
         let done = IndexExpr::var(new).scale(below);
         rest = inside_ranges.simplify(&rest.sub(&done).minimum(&IndexExpr::constant(below)));
         value = value.add(&done);
@@ -57,8 +57,8 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
 
     let body = draft.body_of(var).to_vec();
     draft.substitute(&body, var, &value);
-    let (parent, at) = draft.take_out(Node::Loop(var));
-    let nest = draft.nest(&parts, body);
+    let (parent, at) = draft.detach(Node::Loop(var));
+    let nest = draft.wrap_in_loops(&parts, body);
     draft.insert(parent, at, nest);
     let innermost = *parts.last().expect("there is at least the outer part");
     let moved =
@@ -66,26 +66,26 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     guards.extend(draft.loop_of(var).guards.iter().map(moved));
     draft.loops[innermost.index()].guards = guards;
     draft.move_attachments(var, innermost);
-    draft.gone.push((target.to_string(), format!("split {target}")));
+    draft.replaced_loops.push((target.to_string(), format!("split {target}")));
     Ok(())
 }
 
 fn check(draft: &Draft, target: &LoopName, old: &Loop, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
     if old.kind != LoopKind::Serial {
         return Err(Illegal::LoopKind(format!(
-            "`{target}` is {} already: split it before",
+            "`{target}` is already {}: split it before that step",
             super::kind::adjective(old.kind)
         )));
     }
-    let ragged = old.extent.vars().into_iter().find(|var| {
+    let reduced_outer = old.extent.vars().into_iter().find(|var| {
         let outer = draft.loop_of(*var);
         old.role == LoopRole::Spatial && outer.role == LoopRole::Reduction && outer.owner == old.owner
     });
-    if let Some(outer) = ragged {
+    if let Some(outer) = reduced_outer {
         return Err(Illegal::DependentExtent {
-            outer: draft.loop_text(outer),
+            outer: draft.qualified_loop_name(outer),
             inner: target.to_string(),
-            problem: "and that is reduced: split it before `rfactor`".to_string(),
+            problem: "the latter is a reduction loop; split before `rfactor`".to_string(),
         });
     }
     if let Some((name, factor)) = inner.iter().find(|(_, factor)| *factor < 1) {
@@ -94,7 +94,7 @@ fn check(draft: &Draft, target: &LoopName, old: &Loop, outer: &str, inner: &[(St
     let product = inner.iter().try_fold(1i64, |product, (_, factor)| product.checked_mul(*factor));
     if product.is_none_or(|product| product > LARGEST_TILE) {
         return Err(Illegal::BadLoopList(format!(
-            "the parts of `{target}` would have more than {LARGEST_TILE} iterations together"
+            "the inner parts of `{target}` would have more than {LARGEST_TILE} iterations together"
         )));
     }
     let around = draft.path(draft.find_statement(&target.statement)?).len();
@@ -110,7 +110,7 @@ fn check(draft: &Draft, target: &LoopName, old: &Loop, outer: &str, inner: &[(St
         if names[..at].contains(name) {
             return Err(Illegal::NameTaken(name.to_string()));
         }
-        draft.expect_free_loop(target, name)?;
+        draft.expect_unused_loop_name(target, name)?;
     }
     Ok(())
 }

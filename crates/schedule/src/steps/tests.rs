@@ -2,7 +2,7 @@
 
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Capabilities, Cpu, Registers, Vectors};
+use tilewright_target::{Capabilities, Cpu, Registers, VectorInstructions};
 
 use super::apply;
 use crate::draft::{Draft, Legal};
@@ -11,12 +11,12 @@ use crate::{lower, text};
 /// A target without threads and without memory of its own, whose loops have constant trip counts.
 const CIRCUIT: Capabilities = Capabilities {
     kind: "circuit",
-    pool: None,
+    pool_threads: None,
     grid: None,
     shared_bytes: None,
     registers: Registers::Vector { bytes: 16, count: 8 },
     vector_bytes: 16,
-    fixed_trips: true,
+    fixed_trip_counts: true,
     predicated: true,
 };
 
@@ -26,7 +26,7 @@ fn program() -> Program {
 }
 
 fn scheduled<'p>(program: &'p Program, capabilities: Capabilities, steps: &str) -> Legal<Draft<'p>> {
-    let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] };
+    let cpu = Cpu { cores: 1, vectors: VectorInstructions::Baseline, caches: vec![32 << 10] };
     let mut draft = Draft::new(program, (&cpu).into())?;
     draft.capabilities = capabilities;
     text::parse(steps).schedule.steps.iter().try_for_each(|step| apply(&mut draft, step))?;
@@ -59,16 +59,16 @@ fn units_and_memory_that_the_target_lacks_are_refused() {
 
 #[test]
 fn a_pool_of_threads_is_all_that_parallel_needs() {
-    let pooled = Capabilities { pool: Some(2), ..CIRCUIT };
+    let pooled = Capabilities { pool_threads: Some(2), ..CIRCUIT };
     assert!(loops(pooled, "parallel C.i").contains("parallel"));
-    assert!(refusal(pooled, "bind C.i -> block.x").ends_with("no blocks and threads: `parallel C.i`"));
+    assert!(refusal(pooled, "bind C.i -> block.x").ends_with("no blocks and threads: use `parallel C.i`"));
 }
 
 #[test]
 fn fixed_trip_counts_give_guards_and_others_shorter_loops() {
     let steps = "split C.i -> io, ii:4";
-    let [fixed, free] =
-        [true, false].map(|fixed_trips| loops(Capabilities { fixed_trips, ..CIRCUIT }, steps));
+    let [fixed, free] = [true, false]
+        .map(|fixed_trips| loops(Capabilities { fixed_trip_counts: fixed_trips, ..CIRCUIT }, steps));
     assert!(fixed.contains("for ii in 4\n") && fixed.contains("if "), "{fixed}");
     assert!(!free.contains("if "), "{free}");
 }

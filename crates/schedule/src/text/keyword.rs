@@ -39,7 +39,7 @@ impl Keyword {
     ];
 
     /// The keyword of a step.
-    pub(super) fn of(step: &Step) -> Keyword {
+    pub(super) fn of_step(step: &Step) -> Keyword {
         match step {
             Step::Split { .. } => Keyword::Split,
             Step::Fuse { .. } => Keyword::Fuse,

@@ -84,7 +84,7 @@ impl ParsedSchedule {
 impl StepSpans {
     /// The place of a name, written as by `Display`; the whole step if it does not contain the
     /// name.
-    pub fn of(&self, name: &str) -> Span {
+    pub fn span_of(&self, name: &str) -> Span {
         self.names.iter().find(|(text, _)| text == name).map_or(self.step, |(_, span)| *span)
     }
 }
@@ -100,9 +100,9 @@ impl StepSpans {
 pub fn parse(source: &str) -> ParsedSchedule {
     let mut parsed = ParsedSchedule::default();
     if source.len() > LONGEST_TEXT {
-        let message = format!("a schedule of {} bytes", source.len());
+        let message = format!("the schedule has {} bytes", source.len());
         let diagnostic = Diagnostic::error(Code::TooComplex, Span::default(), message);
-        parsed.diagnostics.push(diagnostic.help(format!("the longest has {LONGEST_TEXT}")));
+        parsed.diagnostics.push(diagnostic.help(format!("at most {LONGEST_TEXT} are allowed")));
         return parsed;
     }
     let mut steps = 0;
@@ -114,7 +114,7 @@ pub fn parse(source: &str) -> ParsedSchedule {
         let Some(first) = tokens.first() else { continue };
         steps += 1;
         if steps > MOST_STEPS {
-            let message = format!("a schedule of more than {MOST_STEPS} steps");
+            let message = format!("the schedule has more than {MOST_STEPS} steps");
             parsed.diagnostics.push(Diagnostic::error(Code::TooComplex, first.span, message));
             break;
         }

@@ -3,7 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::keyword::Keyword;
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
+use crate::step::{
+    LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step,
+};
 
 /// One step a line.
 impl Display for Schedule {
@@ -14,7 +16,7 @@ impl Display for Schedule {
 
 impl Display for Step {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", Keyword::of(self).name())?;
+        write!(f, "{} ", Keyword::of_step(self).name())?;
         match self {
             Step::Split { target, outer, inner } => {
                 write!(f, "{target} -> {outer}")?;
@@ -74,21 +76,21 @@ impl Display for LoopName {
 }
 
 /// A loop, or `root`.
-impl Display for Place {
+impl Display for LoopLevel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Root => f.write_str("root"),
-            Place::Loop(name) => name.fmt(f),
+            LoopLevel::Root => f.write_str("root"),
+            LoopLevel::Loop(name) => name.fmt(f),
         }
     }
 }
 
 /// `block.x` or `thread.y`.
-impl Display for Unit {
+impl Display for ParallelUnit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Unit::Block(axis) => write!(f, "block.{}", axis.name()),
-            Unit::Thread(axis) => write!(f, "thread.{}", axis.name()),
+            ParallelUnit::Block(axis) => write!(f, "block.{}", axis.name()),
+            ParallelUnit::Thread(axis) => write!(f, "thread.{}", axis.name()),
         }
     }
 }

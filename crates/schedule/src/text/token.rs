@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Slash,
     Percent,
     /// Characters that have no meaning in a schedule.
-    Strange,
+    Unknown,
     /// The end of the line, after the last token.
     End,
 }
@@ -83,7 +83,7 @@ fn word(rest: &str) -> (Kind, usize) {
     } else if is_name(text) {
         Kind::Word
     } else {
-        Kind::Strange
+        Kind::Unknown
     };
     (kind, length)
 }
@@ -108,21 +108,21 @@ fn symbol(rest: &str) -> (Kind, usize) {
     };
     let first = rest.chars().next().map_or(0, char::len_utf8);
     let more = rest[first..].find(known).unwrap_or(rest.len() - first);
-    (Kind::Strange, first + more)
+    (Kind::Unknown, first + more)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cut(line: &str) -> Vec<(Kind, &str)> {
+    fn kinds_and_texts(line: &str) -> Vec<(Kind, &str)> {
         tokens(line, 0).into_iter().map(|token| (token.kind, token.span.text(line))).collect()
     }
 
     #[test]
     fn a_name_may_begin_with_a_digit() {
         assert_eq!(
-            cut("1LUT[2].3x"),
+            kinds_and_texts("1LUT[2].3x"),
             [
                 (Kind::Word, "1LUT"),
                 (Kind::LeftBracket, "["),
@@ -136,17 +136,17 @@ mod tests {
 
     #[test]
     fn what_the_language_takes_for_a_number_is_no_name() {
-        assert_eq!(cut("1e5 0x1F 12u"), ["1e5", "0x1F", "12u"].map(|text| (Kind::Strange, text)));
+        assert_eq!(kinds_and_texts("1e5 0x1F 12u"), ["1e5", "0x1F", "12u"].map(|text| (Kind::Unknown, text)));
     }
 
     #[test]
     fn strange_characters_are_one_token_a_run() {
         assert_eq!(
-            cut("@@-é - -> →# @"),
+            kinds_and_texts("@@-é - -> →# @"),
             [
-                (Kind::Strange, "@@"),
-                (Kind::Strange, "-é"),
-                (Kind::Strange, "-"),
+                (Kind::Unknown, "@@"),
+                (Kind::Unknown, "-é"),
+                (Kind::Unknown, "-"),
                 (Kind::Arrow, "->"),
                 (Kind::Arrow, "→")
             ]

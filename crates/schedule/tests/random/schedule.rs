@@ -11,7 +11,8 @@ use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, Program, Role, TensorId, Update, VarKind};
 use tilewright_schedule::analysis::accesses;
 use tilewright_schedule::{
-    Illegal, LayoutDim, LoopName, Place, PromoteScope, Refusal, Schedule, StatementName, Step, Unit, apply,
+    Illegal, LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Refusal, Schedule, StatementName,
+    Step, apply,
 };
 use tilewright_target::Gpu;
 
@@ -110,7 +111,7 @@ fn refusal(machine: Machine, program: &Program, steps: &[Step], probe: Step) -> 
 
 impl Names {
     fn after(machine: Machine, program: &Program, steps: &[Step]) -> Names {
-        let statement = Step::Unroll(StatementName::first(NOTHING).at(NOTHING));
+        let statement = Step::Unroll(StatementName::first(NOTHING).loop_named(NOTHING));
         let known = match refusal(machine, program, steps, statement) {
             Some(Illegal::UnknownStatement { known, .. }) => known,
             other => panic!("asked for the statements and got {other:?}"),
@@ -121,7 +122,7 @@ impl Names {
         };
         let with_loops = |name: &String| {
             let name = statement_name(name);
-            match refusal(machine, program, steps, Step::Unroll(name.at(NOTHING))) {
+            match refusal(machine, program, steps, Step::Unroll(name.loop_named(NOTHING))) {
                 Some(Illegal::UnknownLoop { known, .. }) => (name, known),
                 other => panic!("asked for the loops of {name} and got {other:?}"),
             }
@@ -222,16 +223,16 @@ pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedu
 
 /// The same, for a given machine.
 pub fn schedule_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
-    walked(machine, rng, program, counts, false)
+    random_schedule(machine, rng, program, counts, false)
 }
 
 /// The same, with steps that concern every statement, tensor and loop of a program of many
 /// statements.
 pub fn everything_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
-    walked(machine, rng, program, counts, true)
+    random_schedule(machine, rng, program, counts, true)
 }
 
-fn walked(
+fn random_schedule(
     machine: Machine,
     rng: &mut Rng,
     program: &Program,
@@ -246,11 +247,16 @@ fn walked(
     let (uses, gathers) = (uses(program), gathers(program));
     let (focus, fresh, steps) = (0, 0, Vec::new());
     Walk { rng, machine, program, names, uses, gathers, kinds, focus, everything, fresh, steps }
-        .grown(turns, counts)
+        .add_random_steps(turns, counts)
 }
 
 /// The schedule with more steps, of the kinds that concern code generation most.
-pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &mut Counts) -> Schedule {
+pub fn with_finishing_steps(
+    rng: &mut Rng,
+    program: &Program,
+    schedule: Schedule,
+    counts: &mut Counts,
+) -> Schedule {
     let steps = schedule.steps;
     if !matches!(super::guarded(|| apply(program, &Schedule { steps: steps.clone() }, &cpu())), Ok(Ok(_))) {
         return Schedule { steps };
@@ -260,7 +266,7 @@ pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &m
     let (uses, gathers, kinds, fresh) = (uses(program), gathers(program), &FINISHING[..], 100);
     let (focus, everything) = (0, false);
     Walk { rng, machine, program, names, uses, gathers, kinds, focus, everything, fresh, steps }
-        .grown(10, counts)
+        .add_random_steps(10, counts)
 }
 
 /// Removes doubtful steps if the whole schedule is still refused because of them.
@@ -287,9 +293,9 @@ fn without_doubtful(
 impl Walk<'_> {
     /// The steps so far and some more, all of which are accepted; or the steps at which `apply`
     /// panics.
-    fn grown(mut self, most_turns: i64, counts: &mut Counts) -> Schedule {
+    fn add_random_steps(mut self, most_steps: i64, counts: &mut Counts) -> Schedule {
         let mut doubtful = Vec::new();
-        for turn in 0..self.rng.between(0, most_turns) {
+        for turn in 0..self.rng.between(0, most_steps) {
             let kind = self.kind(turn);
             let Some(step) = self.step(kind) else { continue };
             self.steps.push(step);
@@ -351,7 +357,7 @@ impl Walk<'_> {
 
     fn loops(&self) -> Vec<LoopName> {
         let (statement, loops) = &self.names.statements[self.focus];
-        loops.iter().map(|name| statement.at(name.clone())).collect()
+        loops.iter().map(|name| statement.loop_named(name.clone())).collect()
     }
 
     fn any_loop(&mut self) -> Option<LoopName> {
@@ -414,8 +420,8 @@ impl Walk<'_> {
     fn bind(&mut self) -> Option<Step> {
         let axis = self.rng.weighted(&[(Axis::X, 60), (Axis::Y, 30), (Axis::Z, 10)]);
         Some(match self.rng.chance(35) {
-            true => Step::Bind { target: self.early_loop()?, to: Unit::Block(axis) },
-            false => Step::Bind { target: self.late_loop()?, to: Unit::Thread(axis) },
+            true => Step::Bind { target: self.early_loop()?, to: ParallelUnit::Block(axis) },
+            false => Step::Bind { target: self.late_loop()?, to: ParallelUnit::Thread(axis) },
         })
     }
 
@@ -462,7 +468,7 @@ impl Walk<'_> {
     }
 
     fn promote(&mut self, tensor: String, gathered: bool) -> Option<Step> {
-        let at = if self.rng.chance(20) { Place::Root } else { Place::Loop(self.any_loop()?) };
+        let at = if self.rng.chance(20) { LoopLevel::Root } else { LoopLevel::Loop(self.any_loop()?) };
         self.fresh += 1;
         let name = format!("P{}", self.fresh);
         let scope = match self.machine {
@@ -478,7 +484,7 @@ impl Walk<'_> {
     fn promote_result(&mut self) -> Option<Step> {
         let (statement, _) = &self.names.statements[self.focus];
         let tensor = statement.tensor.clone();
-        let at = Place::Loop(self.any_loop()?);
+        let at = LoopLevel::Loop(self.any_loop()?);
         self.fresh += 1;
         let scope = if self.rng.chance(50) { PromoteScope::Packed } else { PromoteScope::Registers };
         Some(Step::Promote {
@@ -539,7 +545,8 @@ impl Walk<'_> {
         let base =
             |name: &LoopName| name.name.trim_end_matches(|digit: char| digit.is_ascii_digit()).to_string();
         let all = self.names.statements.iter();
-        let all = all.flat_map(|(statement, loops)| loops.iter().map(|name| statement.at(name.clone())));
+        let all =
+            all.flat_map(|(statement, loops)| loops.iter().map(|name| statement.loop_named(name.clone())));
         let likely: Vec<LoopName> = all.filter(|name| reduced.contains(&base(name).as_str())).collect();
         let target = if likely.is_empty() { self.any_loop()? } else { self.rng.pick(&likely).clone() };
         self.fresh += 1;

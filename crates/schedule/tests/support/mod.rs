@@ -9,11 +9,11 @@ use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, TensorId, print, verify_nest};
 use tilewright_schedule::{Refusal, Schedule, apply, text};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Gpu, Vectors};
+use tilewright_target::{Cpu, Gpu, VectorInstructions};
 
 /// A machine that is the same wherever the tests run.
 pub fn cpu() -> Cpu {
-    Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }
+    Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20] }
 }
 
 /// The program of the last function in a source.

@@ -103,7 +103,7 @@ fn report(operator: &Operator, cpu: &Cpu, samples: &[Sample], explain: bool) {
         });
         let show = |at: usize| {
             println!(
-                "  measured {:.3} ms, place {:.0}; estimated {:.3} ms, place {:.0}\n  {}\n  {}",
+                "  measured {:.3} ms, rank {:.0}; estimated {:.3} ms, rank {:.0}\n  {}\n  {}",
                 measured[at] * 1e3,
                 ranks[at],
                 estimated[at] * 1e3,

@@ -29,7 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["repeat", file, names @ ..] => measure::repeat(file, &chosen(names)),
         ["evaluate", file, names @ ..] => evaluate::evaluate(file, &chosen(names), false),
         ["explain", file, names @ ..] => evaluate::evaluate(file, &chosen(names), true),
-        _ => Err("rank measure FILE SECONDS [OPERATOR...] | rank evaluate|explain FILE [OPERATOR...]".into()),
+        _ => Err("usage: rank measure FILE SECONDS [OPERATOR...]\n       \
+                  rank repeat|evaluate|explain FILE [OPERATOR...]"
+            .into()),
     }
 }
 

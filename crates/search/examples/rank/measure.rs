@@ -19,13 +19,13 @@ use crate::operators::Operator;
 use crate::sample;
 
 /// How long one operator is measured before the next operator follows.
-const TURN: Duration = Duration::from_secs(6);
+const OPERATOR_TIME: Duration = Duration::from_secs(6);
 /// How long a kernel is repeated. The shortest call counts, because every disturbance makes a call
 /// longer.
 const REPEAT: Duration = Duration::from_millis(40);
-const LEAST_CALLS: usize = 3;
+const MIN_CALLS: usize = 3;
 /// A kernel is not called again once its calls have taken this long.
-const SLOW: Duration = Duration::from_millis(900);
+const MAX_TIME: Duration = Duration::from_millis(900);
 
 /// The separator of the steps of a schedule within a line.
 pub const STEPS: &str = "; ";
@@ -39,14 +39,14 @@ pub fn measure(file: &str, time: Duration, operators: &[&Operator]) -> Result<()
     while started.elapsed() < time {
         for operator in operators {
             for threads in [1, 2] {
-                turn(operator, threads, &mut rng, &mut out)?;
+                measure_operator(operator, threads, &mut rng, &mut out)?;
             }
         }
     }
     Ok(())
 }
 
-fn turn(
+fn measure_operator(
     operator: &Operator,
     threads: usize,
     rng: &mut Pcg64Mcg,
@@ -57,7 +57,7 @@ fn turn(
     let space = Space::new(program.ir(), &cpu);
     let mut call = Call::new(&program, operator, threads, &cpu)?;
     let started = Instant::now();
-    while started.elapsed() < TURN {
+    while started.elapsed() < OPERATOR_TIME {
         let Some(schedule) = sample::schedule(&space, rng) else { break };
         let text = schedule.to_string();
         match call.time(&program, schedule) {
@@ -115,7 +115,10 @@ impl Call {
     ) -> Result<Call, Box<dyn Error>> {
         let signature = Signature::new(program.ir())?;
         let fill = |parameters: &[Parameter]| {
-            parameters.iter().map(|own| filled(own, operator)).collect::<Result<Vec<_>, Box<dyn Error>>>()
+            parameters
+                .iter()
+                .map(|own| filled_buffer(own, operator))
+                .collect::<Result<Vec<_>, Box<dyn Error>>>()
         };
         let scalars = signature.scalars.iter();
         Ok(Call {
@@ -140,12 +143,12 @@ impl Call {
         let mut results: Vec<_> = self.results.iter_mut().map(Buffer::view_mut).collect();
         let mut best = f64::INFINITY;
         let (started, mut calls) = (Instant::now(), 0);
-        while calls < LEAST_CALLS || started.elapsed() < REPEAT {
+        while calls < MIN_CALLS || started.elapsed() < REPEAT {
             let begun = Instant::now();
             bound.run(&inputs, &mut results, &self.scalars)?;
             best = best.min(begun.elapsed().as_secs_f64());
             calls += 1;
-            if started.elapsed() > SLOW {
+            if started.elapsed() > MAX_TIME {
                 break;
             }
         }
@@ -153,7 +156,7 @@ impl Call {
     }
 }
 
-fn filled(parameter: &Parameter, operator: &Operator) -> Result<Buffer, Box<dyn Error>> {
+fn filled_buffer(parameter: &Parameter, operator: &Operator) -> Result<Buffer, Box<dyn Error>> {
     let (dtype, mut rng) = (parameter.layout.dtype(), Pcg64Mcg::seed_from_u64(1));
     let mut tensor = Tensor::zeros(dtype, parameter.layout.shape())?;
     for at in 0..tensor.len() {

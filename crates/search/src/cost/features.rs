@@ -6,7 +6,7 @@
 //! that knowledge from one program applies to another.
 
 /// The largest ratio of times, as a power of two. Larger ratios are clamped to it.
-const FURTHEST: f64 = 16.0;
+const MAX_LOG_RATIO: f64 = 16.0;
 
 /// The estimate of the model for a nest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,11 +25,11 @@ impl EstimateFeatures {
         let whole = self.seconds.max(f64::MIN_POSITIVE);
         let relative = |time: f64, to: f64| {
             let ratio = (time / to.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE);
-            ratio.log2().clamp(-FURTHEST, FURTHEST) as f32
+            ratio.log2().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO) as f32
         };
         let mut features = vec![relative(self.seconds, default)];
         features.extend(self.times.iter().map(|time| relative(*time, default)));
-        features.extend(self.times.iter().map(|time| (time / whole).min(FURTHEST) as f32));
+        features.extend(self.times.iter().map(|time| (time / whole).min(MAX_LOG_RATIO) as f32));
         features.extend(self.shares.iter().map(|share| *share as f32));
         features
     }

@@ -28,8 +28,10 @@ impl Domain {
     /// than [`directions`](Domain::directions).
     fn direction(&self, from: &Value, to: &Value) -> usize {
         match (self, from, to) {
-            (Domain::Factorisation(_), Value::Factors(from), Value::Factors(to)) => moved(from, to),
-            (Domain::Permutation(_), Value::Order(from), Value::Order(to)) => exchanged(from, to),
+            (Domain::Factorisation(_), Value::Factors(from), Value::Factors(to)) => {
+                factor_direction(from, to)
+            }
+            (Domain::Permutation(_), Value::Order(from), Value::Order(to)) => exchange_direction(from, to),
             (Domain::Ordinal(_), Value::Choice(from), Value::Choice(to)) => usize::from(to > from),
             (Domain::Categorical(_), _, Value::Choice(to)) => *to,
             _ => 0,
@@ -39,7 +41,7 @@ impl Domain {
 
 /// Encodes the position whose factor shrank most and the position whose factor grew most as one
 /// number.
-fn moved(from: &[i64], to: &[i64]) -> usize {
+fn factor_direction(from: &[i64], to: &[i64]) -> usize {
     let growth = |at: usize| to[at] as f64 / from[at].max(1) as f64;
     let places = || 0..from.len().min(to.len());
     let (mut shrunk, mut grown) = (0, 0);
@@ -63,7 +65,7 @@ fn moved(from: &[i64], to: &[i64]) -> usize {
 }
 
 /// Encodes the two positions that differ as one number.
-fn exchanged(from: &[usize], to: &[usize]) -> usize {
+fn exchange_direction(from: &[usize], to: &[usize]) -> usize {
     let mut differ = (0..from.len().min(to.len())).filter(|at| from[*at] != to[*at]);
     let (Some(first), Some(second)) = (differ.next(), differ.next()) else { return 0 };
     // The pairs are numbered in lexicographic order: all pairs with a smaller first position come
@@ -145,7 +147,7 @@ mod tests {
         // The step back has another direction, except for an exchange in a permutation.
         let point = knobs.nth(0).unwrap_or_default();
         for (direction, step) in knobs.directed_moves(&point) {
-            let (knob, next) = (step.knob, point.after(step));
+            let (knob, next) = (step.knob, point.with_move(step));
             let back = knobs
                 .directed_moves(&next)
                 .into_iter()

@@ -11,8 +11,8 @@ use super::{Knob, Value};
 
 /// A search space: the product of open choices. Without knobs, it has exactly one point.
 ///
-/// Knobs are independent of each other, except for [rules](Knobs::rule). Points that violate a rule
-/// belong to the space but are never proposed.
+/// Knobs are independent of each other, except for [rules](Knobs::add_rule). Points that violate a
+/// rule belong to the space but are never proposed.
 #[derive(Clone, Default)]
 pub struct Knobs {
     list: Vec<Knob>,
@@ -57,7 +57,7 @@ impl Knobs {
 
     /// Adds a rule: only points for which `holds` returns true are proposed from now on. `holds`
     /// may read only the values of `knobs`, and no other rule may read these.
-    pub fn rule(&mut self, knobs: Range<usize>, holds: impl Fn(&Point) -> bool + Send + Sync + 'static) {
+    pub fn add_rule(&mut self, knobs: Range<usize>, holds: impl Fn(&Point) -> bool + Send + Sync + 'static) {
         self.rules.push(Rule { knobs, holds: Arc::new(holds) });
     }
 
@@ -144,12 +144,12 @@ impl Knobs {
         if self.rules.is_empty() {
             return all.collect();
         }
-        all.filter(|step| self.allows(&point.after(step.clone()))).collect()
+        all.filter(|step| self.allows(&point.with_move(step.clone()))).collect()
     }
 
     /// Returns all neighbours of `point` that satisfy the rules.
     pub fn neighbours(&self, point: &Point) -> Vec<Point> {
-        self.moves(point).into_iter().map(|step| point.after(step)).collect()
+        self.moves(point).into_iter().map(|step| point.with_move(step)).collect()
     }
 
     /// Performs a q-random walk from the value of each knob in `point` and returns the point of all
@@ -241,7 +241,7 @@ impl Point {
     }
 
     /// Returns the point that `step` leads to.
-    pub fn after(&self, step: Move) -> Point {
+    pub fn with_move(&self, step: Move) -> Point {
         let mut point = self.clone();
         if let Some(value) = point.0.get_mut(step.knob) {
             *value = step.value;

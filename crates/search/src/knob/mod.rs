@@ -29,7 +29,7 @@ pub use factorisation::{Divisors, Factorisation};
 pub use knobs::{Knobs, Move, Point};
 pub use ordinal::Ordinal;
 pub use permutation::Permutation;
-pub use text::{ParseError, Printed};
+pub use text::{ParseError, PrintedPoint};
 
 use rand::{Rng, RngExt};
 

@@ -28,21 +28,21 @@ pub enum ParseError {
         found: String,
     },
     /// The text continues after the last knob.
-    #[error("`{0}` is more than there are knobs")]
+    #[error("unexpected `{0}` after the value of the last knob")]
     Trailing(String),
 }
 
 /// A point together with its knobs, for printing.
 #[derive(Clone, Copy, Debug)]
-pub struct Printed<'a> {
+pub struct PrintedPoint<'a> {
     knobs: &'a Knobs,
     point: &'a Point,
 }
 
 impl Knobs {
     /// Returns `point` as a line of text that [`parse`](Knobs::parse) reads back.
-    pub fn print<'a>(&'a self, point: &'a Point) -> Printed<'a> {
-        Printed { knobs: self, point }
+    pub fn print<'a>(&'a self, point: &'a Point) -> PrintedPoint<'a> {
+        PrintedPoint { knobs: self, point }
     }
 
     /// Parses a point.
@@ -56,7 +56,7 @@ impl Knobs {
     }
 }
 
-impl Display for Printed<'_> {
+impl Display for PrintedPoint<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (at, (knob, value)) in self.knobs.iter().zip(&self.point.0).enumerate() {
             let space = if at == 0 { "" } else { " " };

@@ -9,9 +9,9 @@ use crate::knob::{Divisors, Knob, Point};
 const WASTE_SHORT: u32 = 15;
 const WASTE_LONG: u32 = 5;
 /// The trip count from which a loop is long.
-pub(super) const LONG: i64 = 64;
+pub(super) const LONG_LOOP: i64 = 64;
 /// The largest divisor of a loop that counts as a choice.
-const MOST_DIVISORS: i64 = 64;
+const MAX_DIVISORS: i64 = 64;
 
 /// The loops of a statement that run more than once, each with its knob.
 #[derive(Clone, Debug)]
@@ -24,12 +24,12 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// Adds a knob for each loop. `ways` returns the number of parts of a loop, and how it may be
-    /// cut.
-    pub fn new(stage: &Stage, builder: &mut Builder, ways: impl Fn(usize) -> (usize, Divisors)) -> Cuts {
-        let (spatial, reduced) = (stage.busy(false), stage.busy(true));
+    /// Adds a knob for each loop. `options` returns the number of parts of a loop, and how it may
+    /// be cut.
+    pub fn new(stage: &Stage, builder: &mut Builder, options: impl Fn(usize) -> (usize, Divisors)) -> Cuts {
+        let (spatial, reduced) = (stage.repeated_loops(false), stage.repeated_loops(true));
         let knob = |at: &usize| {
-            let (own, (parts, divisors)) = (&stage.loops[*at], ways(*at));
+            let (own, (parts, divisors)) = (&stage.loops[*at], options(*at));
             let name = format!("{}.{}", stage.name, own.name);
             builder.add(Knob::factorisation(name, own.trips, parts, divisors))
         };
@@ -50,12 +50,12 @@ impl Cuts {
 }
 
 /// The number of divisors of a loop that are worth a choice.
-pub(super) fn choices(own: &StageLoop) -> usize {
-    (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count()
+pub(super) fn divisor_count(own: &StageLoop) -> usize {
+    (1..=own.trips.min(MAX_DIVISORS)).filter(|by| own.trips % by == 0).count()
 }
 
 /// Cuts that need not divide a loop.
-pub(super) fn near(own: &StageLoop) -> Divisors {
-    let most_waste_percent = if own.trips < LONG { WASTE_SHORT } else { WASTE_LONG };
+pub(super) fn near_divisors(own: &StageLoop) -> Divisors {
+    let most_waste_percent = if own.trips < LONG_LOOP { WASTE_SHORT } else { WASTE_LONG };
     Divisors::Near { most_waste_percent }
 }

@@ -6,7 +6,7 @@
 //! - for every statement with a significant share of the work, how its loops are tiled, ordered and
 //!   run, and how its operands are read (`cpu/` and `gpu/`).
 //!
-//! [`Space::of_template`] instead takes the knobs of a hand-written template (`template.rs`).
+//! [`Space::from_template`] instead takes the knobs of a hand-written template (`template.rs`).
 //!
 //! [`Space::decode`] turns one value for each knob into a schedule. The default schedule covers
 //! whatever the knobs leave open: the copies of operands and statements that hardly matter. Points
@@ -53,7 +53,7 @@ pub(crate) trait Plan: Debug + Send + Sync {
     fn decode(&self, point: &Point) -> Result<Schedule, Rejection>;
 
     /// Returns the starting points of a search, the initial point first.
-    fn beginnings(&self, knobs: &Knobs) -> Vec<Point>;
+    fn starting_points(&self, knobs: &Knobs) -> Vec<Point>;
 }
 
 /// The index of a knob.
@@ -82,24 +82,24 @@ impl<'a> Space<'a> {
 
     /// Creates the space of the schedules that a template describes, instead of those that the
     /// analysis finds.
-    pub fn of_template(
+    pub fn from_template(
         text: &str,
         program: &'a Program,
         target: impl Into<Target<'a>>,
     ) -> Result<Space<'a>, TemplateError> {
-        let (knobs, template) = Template::read(text, program, target.into())?;
+        let (knobs, template) = Template::parse(text, program, target.into())?;
         Ok(Space { knobs, plan: Arc::new(template) })
     }
 
     /// Creates the space of a template if there is one, and the space that the analysis finds
     /// otherwise.
-    pub fn chosen(
+    pub fn with_template(
         template: Option<&str>,
         program: &'a Program,
         target: impl Into<Target<'a>>,
     ) -> Result<Space<'a>, TemplateError> {
         match template {
-            Some(text) => Space::of_template(text, program, target),
+            Some(text) => Space::from_template(text, program, target),
             None => Ok(Space::new(program, target)),
         }
     }
@@ -118,14 +118,14 @@ impl<'a> Space<'a> {
     }
 
     /// Returns a point near the schedule that a program gets without search.
-    pub fn initial(&self) -> Point {
-        self.beginnings().into_iter().next().unwrap_or_default()
+    pub fn initial_point(&self) -> Point {
+        self.starting_points().into_iter().next().unwrap_or_default()
     }
 
     /// Returns the starting points of a search, the initial point first. Good points near one of
     /// them have little in common with good points near another. Hence a search that goes step by
     /// step hardly gets from one to another.
-    pub fn beginnings(&self) -> Vec<Point> {
-        self.plan.beginnings(&self.knobs)
+    pub fn starting_points(&self) -> Vec<Point> {
+        self.plan.starting_points(&self.knobs)
     }
 }

@@ -7,41 +7,41 @@ use tilewright_schedule::StatementName;
 /// part.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
-    mark: String,
+    separator: String,
 }
 
 impl Names {
     /// Chooses a separator that fits the names of a program.
-    pub fn of(program: &Program) -> Names {
+    pub fn for_program(program: &Program) -> Names {
         let vars = program.vars.iter().map(|var| &var.name);
         let taken: Vec<&String> = vars.chain(program.tensors.iter().map(|tensor| &tensor.name)).collect();
         let mut mark = "_".to_string();
-        while taken.iter().any(|name| is_marked(name, &mark)) {
+        while taken.iter().any(|name| could_collide(name, &mark)) {
             mark.push('_');
         }
-        Names { mark }
+        Names { separator: mark }
     }
 
     /// The name of a part of a loop: `i_0`.
     pub fn part(&self, base: &str, part: &str) -> String {
-        format!("{}{}{}", plain(base), self.mark, plain(part))
+        format!("{}{}{}", without_dots(base), self.separator, without_dots(part))
     }
 
     /// The name of a buffer of a statement: `O_tile`, or `O_tile2` for the second statement that
     /// writes `O`.
-    pub fn buffer(&self, statement: &StatementName, what: &str) -> String {
+    pub fn buffer(&self, statement: &StatementName, purpose: &str) -> String {
         let ordinal = if statement.ordinal > 1 { statement.ordinal.to_string() } else { String::new() };
-        format!("{}{}{}{ordinal}", plain(&statement.tensor), self.mark, plain(what))
+        format!("{}{}{}{ordinal}", without_dots(&statement.tensor), self.separator, without_dots(purpose))
     }
 }
 
 /// Returns true when a generated name with this separator could equal `name`.
-fn is_marked(name: &str, mark: &str) -> bool {
+fn could_collide(name: &str, mark: &str) -> bool {
     name.rsplit_once(mark).is_some_and(|(_, part)| !part.contains('_'))
 }
 
 /// Replaces the dots of a name, which only names of the program contain, by underscores.
-fn plain(name: &str) -> String {
+fn without_dots(name: &str) -> String {
     name.replace('.', "_")
 }
 
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_program_are_kept_clear_of() {
-        assert!(is_marked("i_0", "_"));
-        assert!(!is_marked("i_0", "__"));
-        assert!(!is_marked("image", "_"));
+    fn generated_names_never_equal_names_of_the_program() {
+        assert!(could_collide("i_0", "_"));
+        assert!(!could_collide("i_0", "__"));
+        assert!(!could_collide("image", "_"));
     }
 }

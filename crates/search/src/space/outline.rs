@@ -6,9 +6,9 @@ use tilewright_target::Target;
 
 use super::Builder;
 use super::names::Names;
-use super::placement::{Choice, Placement};
+use super::placement::{Placement, ProducerLocation};
 use super::rejection::Rejection;
-use super::stage::{Stage, heavy, stages};
+use super::stage::{Stage, significant_statements, stages};
 use crate::knob::{Knobs, Point};
 
 /// The statements of a program, and the knobs that place its tensors.
@@ -18,7 +18,7 @@ pub(super) struct Outline<'a> {
     target: Target<'a>,
     pub stages: Vec<Stage>,
     /// Which statements have a significant share of the work.
-    pub matters: Vec<bool>,
+    pub significant: Vec<bool>,
     pub placements: Vec<Placement>,
     pub names: Names,
 }
@@ -29,13 +29,13 @@ impl<'a> Outline<'a> {
     pub fn new(
         program: &'a Program,
         target: impl Into<Target<'a>>,
-        inside: &[Choice],
+        inside: &[ProducerLocation],
         builder: &mut Builder,
     ) -> Outline<'a> {
         let stages = stages(program);
         let placements = Placement::all(program, &stages, inside, builder);
-        let (matters, names) = (heavy(&stages), Names::of(program));
-        Outline { program, target: target.into(), stages, matters, placements, names }
+        let (matters, names) = (significant_statements(&stages), Names::for_program(program));
+        Outline { program, target: target.into(), stages, significant: matters, placements, names }
     }
 
     /// The knob that places a tensor.
@@ -44,7 +44,7 @@ impl<'a> Outline<'a> {
     }
 
     /// The schedule of these steps. The default schedule covers all statements except those in
-    /// `done`.
+    /// `scheduled`.
     pub fn schedule(&self, steps: Vec<Step>, done: &[StatementName]) -> Result<Schedule, Rejection> {
         complete(self.program, Schedule { steps }, done, self.target)
             .map_err(|refusal| Rejection::from(&refusal.reason))
@@ -52,33 +52,33 @@ impl<'a> Outline<'a> {
 }
 
 /// The steps of a point while they are collected.
-pub(super) struct Steps<'p> {
+pub(super) struct DecodedSteps<'p> {
     pub point: &'p Point,
     pub steps: Vec<Step>,
     /// The statements that the default schedule must leave alone.
-    pub done: Vec<StatementName>,
+    pub scheduled: Vec<StatementName>,
     /// The tensors that have been placed at a loop.
-    moved: Vec<&'p str>,
+    placed: Vec<&'p str>,
 }
 
-impl<'p> Steps<'p> {
+impl<'p> DecodedSteps<'p> {
     /// Begins with the steps that inline tensors.
-    pub fn new(outline: &Outline<'_>, point: &'p Point) -> Steps<'p> {
-        let steps = Placement::inlined(&outline.placements, point).collect();
-        Steps { point, steps, done: Vec::new(), moved: Vec::new() }
+    pub fn new(outline: &Outline<'_>, point: &'p Point) -> DecodedSteps<'p> {
+        let steps = Placement::inline_steps(&outline.placements, point).collect();
+        DecodedSteps { point, steps, scheduled: Vec::new(), placed: Vec::new() }
     }
 
     /// Places a tensor at a loop, once for all of its statements.
     pub fn place(&mut self, placement: &'p Placement, at: &LoopName) {
-        if !self.moved.contains(&placement.tensor.as_str()) {
+        if !self.placed.contains(&placement.tensor.as_str()) {
             self.steps.push(placement.step(at));
-            self.moved.push(&placement.tensor);
+            self.placed.push(&placement.tensor);
         }
     }
 }
 
 /// Adds a starting point unless it is rejected or repeated. The first point is always added.
-pub(super) fn add_beginning(found: &mut Vec<Point>, knobs: &Knobs, point: Point) {
+pub(super) fn add_starting_point(found: &mut Vec<Point>, knobs: &Knobs, point: Point) {
     if found.is_empty() || (knobs.allows(&point) && !found.contains(&point)) {
         found.push(point);
     }

@@ -6,7 +6,7 @@
 use tilewright_ir::{Program, Role, TensorId};
 use tilewright_schedule::{LoopName, Step};
 
-use super::stage::{Stage, reads};
+use super::stage::{Stage, reads_tensor};
 use super::{Builder, KnobId};
 use crate::knob::{Knob, Point};
 
@@ -17,12 +17,12 @@ pub(crate) struct Placement {
     /// The index of the last statement that reads the tensor, or of the last one that updates it.
     pub consumer: usize,
     knob: KnobId,
-    choices: Vec<Choice>,
+    choices: Vec<ProducerLocation>,
 }
 
 /// Where a tensor is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum ProducerLocation {
     /// At the root: the whole tensor before its first use.
     Root,
     /// Recomputed at every use.
@@ -38,15 +38,15 @@ pub(crate) enum Choice {
     AtBlock,
 }
 
-impl Choice {
+impl ProducerLocation {
     fn name(self) -> &'static str {
         match self {
-            Choice::Root => "root",
-            Choice::Inline => "inline",
-            Choice::WithConsumer => "with-consumer",
-            Choice::Once => "once",
-            Choice::AtOuter => "at-outer",
-            Choice::AtBlock => "at-block",
+            ProducerLocation::Root => "root",
+            ProducerLocation::Inline => "inline",
+            ProducerLocation::WithConsumer => "with-consumer",
+            ProducerLocation::Once => "once",
+            ProducerLocation::AtOuter => "at-outer",
+            ProducerLocation::AtBlock => "at-block",
         }
     }
 }
@@ -57,7 +57,7 @@ impl Placement {
     pub fn all(
         program: &Program,
         stages: &[Stage],
-        inside: &[Choice],
+        inside: &[ProducerLocation],
         builder: &mut Builder,
     ) -> Vec<Placement> {
         let tensors = (0..program.tensors.len()).map(|at| TensorId(at as u32));
@@ -68,7 +68,7 @@ impl Placement {
         program: &Program,
         stages: &[Stage],
         tensor: TensorId,
-        inside: &[Choice],
+        inside: &[ProducerLocation],
         builder: &mut Builder,
     ) -> Option<Placement> {
         let declared = program.tensor(tensor);
@@ -76,18 +76,20 @@ impl Placement {
         let statements = program.statements();
         let users = || {
             let own = statements.iter().enumerate();
-            own.filter(|(_, (statement, _))| statement.target != tensor && reads(&statement.value, tensor))
+            own.filter(|(_, (statement, _))| {
+                statement.target != tensor && reads_tensor(&statement.value, tensor)
+            })
         };
         let consumer = users().map(|(at, _)| at).next_back()?;
         let moves = matches!(declared.role, Role::Temporary | Role::Output);
-        if !moves || writers.iter().any(|writer| writer.ordered) {
+        if !moves || writers.iter().any(|writer| writer.is_ordered) {
             return None;
         }
-        let mut choices = vec![Choice::Root];
+        let mut choices = vec![ProducerLocation::Root];
         let temporary = declared.role == Role::Temporary;
-        let pointwise = temporary && writers.len() == 1 && writers[0].busy(true).is_empty();
-        choices.extend(pointwise.then_some(Choice::Inline));
-        if !stages[consumer].ordered {
+        let pointwise = temporary && writers.len() == 1 && writers[0].repeated_loops(true).is_empty();
+        choices.extend(pointwise.then_some(ProducerLocation::Inline));
+        if !stages[consumer].is_ordered {
             choices.extend(inside);
         }
         let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
@@ -100,7 +102,7 @@ impl Placement {
     pub fn earlier(
         program: &Program,
         stages: &[Stage],
-        inside: Choice,
+        inside: ProducerLocation,
         builder: &mut Builder,
     ) -> Vec<Placement> {
         let mut found = Vec::new();
@@ -111,10 +113,13 @@ impl Placement {
                 (0..stages.len()).filter(|at| stages[*at].name.tensor == declared.name).collect();
             let [_, .., consumer] = writers[..] else { continue };
             let last = &stages[consumer];
-            if writers.iter().any(|at| stages[*at].ordered) || last.scatters || last.busy(false).is_empty() {
+            if writers.iter().any(|at| stages[*at].is_ordered)
+                || last.scatters
+                || last.repeated_loops(false).is_empty()
+            {
                 continue;
             }
-            let choices = vec![Choice::Root, inside];
+            let choices = vec![ProducerLocation::Root, inside];
             let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
             let knob = builder.add(Knob::categorical(format!("{}.earlier", declared.name), names));
             found.push(Placement { tensor: declared.name.clone(), consumer, knob, choices });
@@ -123,24 +128,24 @@ impl Placement {
     }
 
     /// Returns the steps that inline all tensors whose choice is `Inline`.
-    pub fn inlined<'a>(all: &'a [Placement], point: &'a Point) -> impl Iterator<Item = Step> + 'a {
-        let inlined = all.iter().filter(|own| own.choice(point) == Choice::Inline);
+    pub fn inline_steps<'a>(all: &'a [Placement], point: &'a Point) -> impl Iterator<Item = Step> + 'a {
+        let inlined = all.iter().filter(|own| own.choice(point) == ProducerLocation::Inline);
         inlined.map(|own| Step::Inline { tensor: own.tensor.clone() })
     }
 
     /// The position that the point selects.
-    pub fn choice(&self, point: &Point) -> Choice {
-        self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(Choice::Root)
+    pub fn choice(&self, point: &Point) -> ProducerLocation {
+        self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(ProducerLocation::Root)
     }
 
     /// Sets the knob to `choice`, or to the first choice if the knob does not have `choice`.
-    pub fn set(&self, choice: Choice, point: &mut Point) {
+    pub fn set(&self, choice: ProducerLocation, point: &mut Point) {
         let at = self.choices.iter().position(|own| *own == choice).unwrap_or(0);
         point.set_choice(self.knob.0, at);
     }
 
     /// Returns true when the knob has this choice.
-    pub fn allows(&self, choice: Choice) -> bool {
+    pub fn allows(&self, choice: ProducerLocation) -> bool {
         self.choices.contains(&choice)
     }
 

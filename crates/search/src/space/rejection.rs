@@ -32,7 +32,7 @@ pub enum Rejection {
     /// The operands need more shared memory than a thread block has.
     SharedMemory,
     /// The loop at which the point computes a producer does not exist.
-    NoPlace,
+    NoSuchLoop,
     /// A step is illegal. The text names the kind of the violation.
     Illegal(&'static str),
 }
@@ -49,7 +49,7 @@ impl fmt::Display for Rejection {
             Rejection::Groups => "groups of elements",
             Rejection::Blocks => "idle multiprocessors",
             Rejection::SharedMemory => "shared memory",
-            Rejection::NoPlace => "no place",
+            Rejection::NoSuchLoop => "no such loop",
             Rejection::Illegal(reason) => reason,
         })
     }
@@ -82,10 +82,12 @@ impl From<&Illegal> for Rejection {
             Illegal::NameTaken(_) => "name taken",
             Illegal::NotNested { .. } => "not nested",
             Illegal::LoopKind(_) => "loop kind",
-            Illegal::VectorBuffer { .. } | Illegal::WideInVector { .. } => "buffer in a vector",
+            Illegal::BufferInVectorLoop { .. } | Illegal::WideAccumulatorInVector { .. } => {
+                "buffer in a vector"
+            }
             Illegal::Layout { .. } => "layout",
             Illegal::Prefetch { .. } => "prefetch",
-            Illegal::UnknownLoop { .. } | Illegal::GoneLoop { .. } => "loop gone",
+            Illegal::UnknownLoop { .. } | Illegal::ReplacedLoop { .. } => "loop removed",
             _ => "other",
         })
     }

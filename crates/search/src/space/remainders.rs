@@ -8,17 +8,17 @@
 
 use tilewright_ir::{Atom, IndexExpr, Program, Range, Statement, Var, VarId, VarKind};
 use tilewright_schedule::Step;
-use tilewright_schedule::analysis::{Multiple, asked_multiples, settle};
+use tilewright_schedule::analysis::{Multiple, fold_constant_quotients, required_multiples};
 
 use super::names::Names;
-use super::stage::{Stage, analysed};
+use super::stage::{Stage, analyse};
 
 /// The least number of quotients. Loops with fewer iterations than this number times the number of
 /// remainders are not split.
-const LEAST_QUOTIENTS: i64 = 4;
+const MIN_QUOTIENTS: i64 = 4;
 
 /// A result loop that is replaced by a loop over quotients and a loop over remainders.
-struct Apart {
+struct SplitLoop {
     var: VarId,
     remainders: i64,
     quotient: VarId,
@@ -26,29 +26,35 @@ struct Apart {
 }
 
 /// Splits loops of a stage into quotients and remainders. Returns true if there were such loops.
-pub(super) fn take_apart(stage: &mut Stage, program: &Program, statement: &Statement, names: &Names) -> bool {
+pub(super) fn split_remainders(
+    stage: &mut Stage,
+    program: &Program,
+    statement: &Statement,
+    names: &Names,
+) -> bool {
     let (mut program, mut statement) = (program.clone(), statement.clone());
-    let mut all: Vec<Apart> = Vec::new();
-    for asked in asked_multiples(&statement) {
-        if let Some(var) = told_apart(&program, &statement, &asked)
+    let mut all: Vec<SplitLoop> = Vec::new();
+    for asked in required_multiples(&statement) {
+        if let Some(var) = remainder_loop(&program, &statement, &asked)
             && all.iter().all(|own| own.var != var)
         {
-            all.push(two_loops(&mut program, var, asked.of, names));
+            all.push(add_split_loop(&mut program, var, asked.divisor, names));
         }
     }
-    all.iter().for_each(|own| own.put(&program.vars[own.var.index()].range.from.clone(), &mut statement));
-    settle(&program, &mut statement);
+    all.iter()
+        .for_each(|own| own.substitute_in(&program.vars[own.var.index()].range.from.clone(), &mut statement));
+    fold_constant_quotients(&program, &mut statement);
     if all.is_empty() {
         return false;
     }
-    *stage = analysed(&program, &statement, stage.name.clone(), stage.ordered);
+    *stage = analyse(&program, &statement, stage.name.clone(), stage.is_ordered);
     for own in &all {
         let name = |var: VarId| program.var(var).name.clone();
         for own_loop in stage.loops.iter_mut().filter(|own_loop| own_loop.name == name(own.remainder)) {
-            own_loop.remainders = true;
+            own_loop.is_over_remainders = true;
         }
-        stage.made_by.push(Step::Split {
-            target: stage.name.at(name(own.var)),
+        stage.creation_steps.push(Step::Split {
+            target: stage.name.loop_named(name(own.var)),
             outer: name(own.quotient),
             inner: vec![(name(own.remainder), own.remainders)],
         });
@@ -57,18 +63,18 @@ pub(super) fn take_apart(stage: &mut Stage, program: &Program, statement: &State
 }
 
 /// Returns the result loop whose remainder `asked` tests, if exactly one loop qualifies.
-fn told_apart(program: &Program, statement: &Statement, asked: &Multiple) -> Option<VarId> {
+fn remainder_loop(program: &Program, statement: &Statement, asked: &Multiple) -> Option<VarId> {
     let spatial = |var: &VarId| program.var(*var).kind == VarKind::Spatial && statement.vars.contains(var);
     let vars: Vec<VarId> = asked.number.vars().into_iter().filter(spatial).collect();
     let [var] = vars.as_slice() else { return None };
     let (step, _) = asked.number.split_on(&Atom::Var(*var))?;
     let trips = program.var(*var).range.extent().as_constant()?;
-    let is_long = trips >= LEAST_QUOTIENTS * asked.of;
+    let is_long = trips >= MIN_QUOTIENTS * asked.divisor;
     (step.as_constant().map(i64::abs) == Some(1) && is_long).then_some(*var)
 }
 
 /// Adds the variables of the two loops to a program.
-fn two_loops(program: &mut Program, var: VarId, remainders: i64, names: &Names) -> Apart {
+fn add_split_loop(program: &mut Program, var: VarId, remainders: i64, names: &Names) -> SplitLoop {
     let own = program.var(var).clone();
     let trips = own.range.extent().as_constant().unwrap_or(1);
     let mut add = |part: &str, extent: i64| {
@@ -77,12 +83,12 @@ fn two_loops(program: &mut Program, var: VarId, remainders: i64, names: &Names) 
         VarId(program.vars.len() as u32 - 1)
     };
     let (quotient, remainder) = (add("q", (trips + remainders - 1) / remainders), add("r", remainders));
-    Apart { var, remainders, quotient, remainder }
+    SplitLoop { var, remainders, quotient, remainder }
 }
 
-impl Apart {
+impl SplitLoop {
     /// Replaces the variable of the original loop by those of the two loops.
-    fn put(&self, from: &IndexExpr, statement: &mut Statement) {
+    fn substitute_in(&self, from: &IndexExpr, statement: &mut Statement) {
         let quotient = IndexExpr::var(self.quotient).scale(self.remainders);
         let value = quotient.add(&IndexExpr::var(self.remainder)).add(from);
         let mut replaced = |index: &IndexExpr| {

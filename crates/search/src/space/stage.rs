@@ -20,11 +20,11 @@ pub(crate) struct Stage {
     /// The number of operations of all iterations.
     pub work: f64,
     /// True inside an ordered loop: the statement cannot be moved or run in parallel as a whole.
-    pub ordered: bool,
+    pub is_ordered: bool,
     /// True if the indices of the written elements depend on data.
     pub scatters: bool,
     /// The steps that create the loops of this stage from those of the program.
-    pub made_by: Vec<Step>,
+    pub creation_steps: Vec<Step>,
 }
 
 /// A loop of a statement.
@@ -32,10 +32,10 @@ pub(crate) struct Stage {
 pub(crate) struct StageLoop {
     pub name: String,
     pub trips: i64,
-    pub reduced: bool,
+    pub is_reduced: bool,
     /// True if the iterations are the remainders by which results differ. Each iteration then has
     /// its own operands.
-    pub remainders: bool,
+    pub is_over_remainders: bool,
 }
 
 /// A tensor that a statement reads.
@@ -50,12 +50,12 @@ pub(crate) struct Operand {
     pub shape: Vec<i64>,
     pub elements: f64,
     /// True if the caller promises not to change the tensor.
-    pub constant: bool,
+    pub is_constant: bool,
     /// True if a statement of the program writes the tensor.
-    pub computed: bool,
+    pub is_computed: bool,
     /// The dimensions whose subscript depends on data. Empty if the statement accesses the tensor
     /// more than once.
-    pub by_data: Vec<usize>,
+    pub data_dimensions: Vec<usize>,
 }
 
 impl Operand {
@@ -63,18 +63,19 @@ impl Operand {
     /// subscripts use replace the dimensions of these subscripts. Returns `None` if no subscript
     /// depends on data.
     pub fn gathered(&self, loops: &[StageLoop]) -> Option<Operand> {
-        let first = *self.by_data.first()?;
-        let mut keys: Vec<usize> = self.by_data.iter().flat_map(|at| self.dimensions[*at].clone()).collect();
+        let first = *self.data_dimensions.first()?;
+        let mut keys: Vec<usize> =
+            self.data_dimensions.iter().flat_map(|at| self.dimensions[*at].clone()).collect();
         keys.sort_unstable();
         keys.dedup();
         let own = |range: std::ops::Range<usize>| {
-            let kept = range.filter(|at| !self.by_data.contains(at));
+            let kept = range.filter(|at| !self.data_dimensions.contains(at));
             kept.map(|at| (self.dimensions[at].clone(), self.shape[at]))
         };
         let keys = keys.into_iter().map(|at| (vec![at], loops[at].trips));
         let all = own(0..first).chain(keys).chain(own(first..self.shape.len()));
         let (dimensions, shape) = all.unzip();
-        Some(Operand { dimensions, shape, by_data: Vec::new(), constant: false, ..self.clone() })
+        Some(Operand { dimensions, shape, data_dimensions: Vec::new(), is_constant: false, ..self.clone() })
     }
 
     /// The distance in elements between neighbours along a dimension.
@@ -85,26 +86,26 @@ impl Operand {
 
 impl Stage {
     /// The indices of the loops that are worth scheduling: those that run more than once.
-    pub fn busy(&self, reduced: bool) -> Vec<usize> {
-        let wanted = |at: &usize| self.loops[*at].reduced == reduced && self.loops[*at].trips > 1;
+    pub fn repeated_loops(&self, reduced: bool) -> Vec<usize> {
+        let wanted = |at: &usize| self.loops[*at].is_reduced == reduced && self.loops[*at].trips > 1;
         (0..self.loops.len()).filter(wanted).collect()
     }
 }
 
 /// The least share of all operations for which a statement gets knobs. Other statements are left to
 /// the default schedule.
-const LEAST_SHARE: f64 = 0.005;
+const MIN_SHARE: f64 = 0.005;
 /// The largest number of statements that get knobs.
-const MOST_TILED: usize = 16;
+const MAX_TILED: usize = 16;
 
 /// For each statement, whether it has a significant share of the work.
-pub(super) fn heavy(stages: &[Stage]) -> Vec<bool> {
+pub(super) fn significant_statements(stages: &[Stage]) -> Vec<bool> {
     let total: f64 = stages.iter().map(|stage| stage.work).sum();
     let mut order: Vec<usize> = (0..stages.len()).collect();
     order.sort_by(|left, right| stages[*right].work.total_cmp(&stages[*left].work));
     let mut matters = vec![false; stages.len()];
-    for at in order.into_iter().take(MOST_TILED) {
-        matters[at] = stages[at].work >= LEAST_SHARE * total;
+    for at in order.into_iter().take(MAX_TILED) {
+        matters[at] = stages[at].work >= MIN_SHARE * total;
     }
     matters
 }
@@ -125,7 +126,7 @@ fn collect(program: &Program, nodes: &[Node], ordered: bool, found: &mut Vec<Sta
                 let tensor = &program.tensor(statement.target).name;
                 let before = found.iter().filter(|stage| stage.name.tensor == *tensor).count();
                 let name = StatementName { tensor: tensor.clone(), ordinal: before + 1 };
-                found.push(analysed(program, statement, name, ordered));
+                found.push(analyse(program, statement, name, ordered));
             }
             Node::For(inner) => collect(program, &inner.body, true, found),
         }
@@ -133,12 +134,7 @@ fn collect(program: &Program, nodes: &[Node], ordered: bool, found: &mut Vec<Sta
 }
 
 /// Analyses one statement of a program whose sizes are known.
-pub(super) fn analysed(
-    program: &Program,
-    statement: &Statement,
-    name: StatementName,
-    ordered: bool,
-) -> Stage {
+pub(super) fn analyse(program: &Program, statement: &Statement, name: StatementName, ordered: bool) -> Stage {
     let loops: Vec<StageLoop> = statement.vars.iter().map(|var| stage_loop(program, *var)).collect();
     let target =
         Access { tensor: statement.target, indices: statement.indices.clone(), origin: statement.origin };
@@ -148,7 +144,7 @@ pub(super) fn analysed(
     for read in &reads {
         let mut operand = operand(program, &statement.vars, read);
         if reads.iter().filter(|other| other.tensor == read.tensor).count() > 1 {
-            operand.by_data.clear();
+            operand.data_dimensions.clear();
         }
         if operands.iter().all(|other| other.tensor != operand.tensor) {
             operands.push(operand);
@@ -159,9 +155,9 @@ pub(super) fn analysed(
         operands,
         result: strides(program, &statement.vars, &target),
         work: points * (operations(&statement.value) as f64 + 1.0),
-        ordered,
+        is_ordered: ordered,
         scatters: target.indices.iter().any(|index| index.has_data()),
-        made_by: Vec::new(),
+        creation_steps: Vec::new(),
         name,
         loops,
     }
@@ -172,8 +168,8 @@ fn stage_loop(program: &Program, var: VarId) -> StageLoop {
     StageLoop {
         name: declared.name.clone(),
         trips: declared.range.extent().as_constant().unwrap_or(1).max(0),
-        reduced: declared.kind == VarKind::Reduction,
-        remainders: false,
+        is_reduced: declared.kind == VarKind::Reduction,
+        is_over_remainders: false,
     }
 }
 
@@ -199,9 +195,9 @@ fn operand(program: &Program, vars: &[VarId], access: &Access) -> Operand {
         dimensions: access.indices.iter().map(mentioned).collect(),
         elements: shape.iter().map(|extent| *extent as f64).product(),
         shape,
-        constant: declared.role == Role::Input { constant: true },
-        computed: is_written(program, access.tensor),
-        by_data: (0..access.indices.len()).filter(|at| access.indices[*at].has_data()).collect(),
+        is_constant: declared.role == Role::Input { constant: true },
+        is_computed: is_written(program, access.tensor),
+        data_dimensions: (0..access.indices.len()).filter(|at| access.indices[*at].has_data()).collect(),
     }
 }
 
@@ -210,9 +206,9 @@ fn is_written(program: &Program, tensor: TensorId) -> bool {
 }
 
 /// Returns true when an expression reads a tensor.
-pub(crate) fn reads(expr: &Expr, tensor: TensorId) -> bool {
+pub(crate) fn reads_tensor(expr: &Expr, tensor: TensorId) -> bool {
     match &expr.kind {
         ExprKind::Load(access) if access.tensor == tensor => true,
-        _ => expr.operands().iter().any(|operand| reads(operand, tensor)),
+        _ => expr.operands().iter().any(|operand| reads_tensor(operand, tensor)),
     }
 }

@@ -39,13 +39,13 @@ pub(super) const NAME: &str = "trees";
 /// The row of the strategy in [`ALL`](super::ALL).
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
+    description: "boosted trees that learn to rank, and simulated annealing on their scores (AutoTVM)",
     learns_from_others: true,
     make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, Parameters::default()))),
 };
 
 /// The largest number of values drawn for one step until the point satisfies the rules.
-const DRAWS: usize = 8;
+const STEP_DRAWS: usize = 8;
 
 /// The parameters of [`Annealing`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,9 +57,9 @@ pub struct Parameters {
     /// The number of steps of a chain in one round.
     pub steps: usize,
     /// The batch is chosen from this many times its size of best points.
-    pub choice: usize,
+    pub pool_factor: usize,
     /// ε: the share of random points in a batch.
-    pub random: f64,
+    pub random_share: f64,
     /// The bonus for a value that the batch does not contain yet, relative to the spread of the
     /// scores.
     pub diversity: f64,
@@ -67,7 +67,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { batch: 16, chains: 16, steps: 8, choice: 3, random: 0.05, diversity: 0.1 }
+        Parameters { batch: 16, chains: 16, steps: 8, pool_factor: 3, random_share: 0.05, diversity: 0.1 }
     }
 }
 
@@ -82,7 +82,8 @@ pub struct Annealing<'a> {
 impl<'a> Annealing<'a> {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Annealing<'a> {
-        let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
+        let parameters =
+            Parameters { batch: parameters.batch.max(start.parallel_trials).max(1), ..parameters };
         let chains = start.points.iter().filter(|point| knobs.contains(point)).cloned();
         Annealing {
             parameters,
@@ -94,7 +95,7 @@ impl<'a> Annealing<'a> {
 
     /// Returns new points with high scores, best first.
     fn anneal(&mut self) -> Vec<(f32, Point)> {
-        let Parameters { chains, steps, batch, choice, .. } = self.parameters;
+        let Parameters { chains, steps, batch, pool_factor: choice, .. } = self.parameters;
         while self.chains.len() < chains
             && let Some(point) = self.explored.knobs.sample(&mut self.explored.rng)
         {
@@ -106,7 +107,7 @@ impl<'a> Annealing<'a> {
         let mut passed: HashMap<Point, f32> = HashMap::new();
         for step in 0..steps {
             let heat = 1.0 - step as f32 / steps as f32;
-            let next: Vec<Point> = at.iter().map(|point| self.changed(point)).collect();
+            let next: Vec<Point> = at.iter().map(|point| self.change_one_knob(point)).collect();
             self.rank_model.compute_features(&next);
             for (chain, next) in next.into_iter().enumerate() {
                 let score = self.rank_model.score(&next);
@@ -114,24 +115,24 @@ impl<'a> Annealing<'a> {
                     passed.insert(next.clone(), score);
                 }
                 let chance = ((score - scores[chain]) / (heat + 1e-5)).min(1.0).exp();
-                if self.explored.chance(f64::from(chance)) || !scores[chain].is_finite() {
+                if self.explored.with_probability(f64::from(chance)) || !scores[chain].is_finite() {
                     (at[chain], scores[chain]) = (next, score);
                 }
             }
         }
         self.chains = at;
-        let mut liked: Vec<(f32, Point)> = passed.into_iter().map(|(point, score)| (score, point)).collect();
-        liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        liked.truncate(batch * choice.max(1));
-        liked
+        let mut ranked: Vec<(f32, Point)> = passed.into_iter().map(|(point, score)| (score, point)).collect();
+        ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        ranked.truncate(batch * choice.max(1));
+        ranked
     }
 
     /// Returns the point with another value for one knob.
-    fn changed(&mut self, point: &Point) -> Point {
+    fn change_one_knob(&mut self, point: &Point) -> Point {
         let Explored { knobs, rng, .. } = &mut self.explored;
-        let busy: Vec<usize> = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).collect();
-        for _ in 0..DRAWS {
-            let Some(knob) = busy.get(rng.random_range(0..busy.len().max(1))) else { break };
+        let open_knobs: Vec<usize> = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).collect();
+        for _ in 0..STEP_DRAWS {
+            let Some(knob) = open_knobs.get(rng.random_range(0..open_knobs.len().max(1))) else { break };
             let Some(value) = knobs[*knob].domain.sample(rng) else { break };
             let mut changed = point.clone();
             changed.0[*knob] = value;
@@ -144,23 +145,23 @@ impl<'a> Annealing<'a> {
 
     /// Chooses a batch of points that are good and differ from each other. The greedy choice
     /// maximises the score plus a bonus for each value that is new in the batch.
-    fn different(&self, mut liked: Vec<(f32, Point)>) -> Vec<Point> {
-        let (best, worst) = match (liked.first(), liked.last()) {
+    fn choose_diverse(&self, mut ranked: Vec<(f32, Point)>) -> Vec<Point> {
+        let (best, worst) = match (ranked.first(), ranked.last()) {
             (Some((best, _)), Some((worst, _))) => (*best, *worst),
             _ => return Vec::new(),
         };
         let worth = self.parameters.diversity as f32 * (best - worst).max(f32::EPSILON);
         let mut seen: Vec<Vec<Value>> = vec![Vec::new(); self.explored.knobs.len()];
         let mut chosen = Vec::new();
-        while chosen.len() < self.parameters.batch && !liked.is_empty() {
+        while chosen.len() < self.parameters.batch && !ranked.is_empty() {
             let new = |point: &Point| {
                 point.0.iter().zip(&seen).filter(|(value, seen)| !seen.contains(value)).count()
             };
             let gain = |(score, point): &(f32, Point)| score + worth * new(point) as f32;
-            let next = (0..liked.len())
-                .reduce(|best, at| if gain(&liked[at]) > gain(&liked[best]) { at } else { best });
+            let next = (0..ranked.len())
+                .reduce(|best, at| if gain(&ranked[at]) > gain(&ranked[best]) { at } else { best });
             let Some(next) = next else { break };
-            let (_, point) = liked.remove(next);
+            let (_, point) = ranked.remove(next);
             for (value, seen) in point.0.iter().zip(&mut seen) {
                 if !seen.contains(value) {
                     seen.push(value.clone());
@@ -179,16 +180,16 @@ impl Planner for Annealing<'_> {
 
     /// Draws a batch of points with high scores, and a few random points.
     fn plan(&mut self) {
-        let Parameters { batch, random, .. } = self.parameters;
+        let Parameters { batch, random_share: random, .. } = self.parameters;
         if self.rank_model.learn() {
-            let liked = self.anneal();
-            for point in self.different(liked) {
-                if !self.explored.chance(random) {
-                    self.explored.draw(&point);
+            let ranked = self.anneal();
+            for point in self.choose_diverse(ranked) {
+                if !self.explored.with_probability(random) {
+                    self.explored.queue_if_new(&point);
                 }
             }
         }
-        while self.explored.drawn() < batch && self.explored.draw_any() {}
+        while self.explored.queued() < batch && self.explored.queue_random() {}
     }
 }
 
@@ -197,15 +198,15 @@ impl Strategy for Annealing<'_> {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
-            if self.explored.is_visited(&told.point) {
-                self.rank_model.tell(&told.point, cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
+            if self.explored.is_visited(&result.point) {
+                self.rank_model.record(&result.point, cost);
             }
         }
     }

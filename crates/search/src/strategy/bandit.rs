@@ -21,7 +21,7 @@ pub(super) const NAME: &str = "bandit";
 /// The row of the strategy in [`ALL`](super::ALL).
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    description: "several strategies, each for as long as it delivers",
+    description: "several strategies, chosen by their recent success",
     learns_from_others: true,
     make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, Parameters::default())?)),
 };
@@ -58,7 +58,7 @@ pub struct Bandit<'a> {
     explored: Explored,
     arms: Vec<Box<dyn Strategy + 'a>>,
     /// The arm that proposed each open point.
-    asked_by: HashMap<Point, usize>,
+    proposed_by: HashMap<Point, usize>,
     window: VecDeque<Proposal>,
     /// The best cost so far.
     best: Option<Cost>,
@@ -76,7 +76,7 @@ impl<'a> Bandit<'a> {
             parameters,
             arms,
             explored: Explored::new(knobs, Start { points: Vec::new(), ..start }),
-            asked_by: HashMap::new(),
+            proposed_by: HashMap::new(),
             window: VecDeque::new(),
             best: None,
         })
@@ -103,9 +103,9 @@ impl<'a> Bandit<'a> {
     }
 
     fn bonus(&self, arm: usize) -> f64 {
-        let open = self.asked_by.values().filter(|by| **by == arm).count();
+        let open = self.proposed_by.values().filter(|by| **by == arm).count();
         let own = open + self.window.iter().filter(|proposal| proposal.arm == arm).count();
-        let all = self.asked_by.len() + self.window.len();
+        let all = self.proposed_by.len() + self.window.len();
         match own {
             0 => f64::INFINITY,
             _ => self.parameters.exploration * (2.0 * (all as f64).log2().max(0.0) / own as f64).sqrt(),
@@ -116,11 +116,11 @@ impl<'a> Bandit<'a> {
     /// any.
     fn piece(&mut self, count: usize) -> Vec<Point> {
         for arm in self.order() {
-            let points = self.arms[arm].ask(count);
+            let points = self.arms[arm].propose(count);
             // If two arms propose a point, it is tried once and both receive the result.
             let new: Vec<Point> = points.into_iter().filter(|point| self.explored.visit(point)).collect();
             for point in &new {
-                self.asked_by.insert(point.clone(), arm);
+                self.proposed_by.insert(point.clone(), arm);
             }
             if !new.is_empty() {
                 return new;
@@ -135,7 +135,7 @@ impl Strategy for Bandit<'_> {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
+    fn propose(&mut self, count: usize) -> Vec<Point> {
         let mut all = Vec::new();
         while all.len() < count {
             let piece = self.piece(self.parameters.piece.max(1).min(count - all.len()));
@@ -147,11 +147,11 @@ impl Strategy for Bandit<'_> {
         all
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
             let better = cost.filter(|cost| self.best.is_none_or(|best| *cost < best));
-            if let Some(arm) = self.asked_by.remove(&told.point) {
+            if let Some(arm) = self.proposed_by.remove(&result.point) {
                 self.window.push_back(Proposal { arm, succeeded: better.is_some() });
                 while self.window.len() > self.parameters.window.max(1) {
                     self.window.pop_front();
@@ -159,6 +159,6 @@ impl Strategy for Bandit<'_> {
             }
             self.best = better.or(self.best);
         }
-        self.arms.iter_mut().for_each(|arm| arm.tell(results));
+        self.arms.iter_mut().for_each(|arm| arm.report(results));
     }
 }

@@ -22,7 +22,7 @@
 
 use super::decisions::Decisions;
 use super::explored::{Explored, Planner};
-use super::learning::{Adam, Matrix, Position, Recurrent};
+use super::learning::{Adam, Matrix, PositionState, Recurrent};
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
@@ -32,20 +32,20 @@ pub(super) const NAME: &str = "rnn";
 /// The row of the strategy in [`ALL`](super::ALL).
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    description: "a recurrent network that says all knobs one after the other",
+    description: "a recurrent network that emits all knobs one after the other",
     learns_from_others: false,
     make: |knobs, start| Ok(Box::new(Controller::new(knobs, start, Parameters::default()))),
 };
 
 /// The number of sequences that the policy emits at a time, and how often it emits them for a
 /// batch.
-const SAID: usize = 16;
-const MOST_TIMES: usize = 2;
+const SEQUENCES: usize = 16;
+const MAX_ROUNDS: usize = 2;
 /// The largest number of batches for which the policy pauses after it emitted nothing new.
-const LONGEST_REST: usize = 4;
+const MAX_PAUSE: usize = 4;
 /// The largest number of tokens of all decisions for which a policy is trained. In larger spaces,
 /// random points are as good and much cheaper.
-const MOST_WORDS: usize = 20_000;
+const MAX_TOKENS: usize = 20_000;
 
 /// The parameters of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,66 +79,78 @@ pub struct Controller {
     /// from yet.
     best: Option<Cost>,
     mean: Option<f64>,
-    heard: Vec<(Point, Option<Cost>)>,
+    results: Vec<(Point, Option<Cost>)>,
     /// The number of consecutive batches without a new point, and the number of remaining batches
     /// of the pause.
-    silences: usize,
-    rests: usize,
+    failures: usize,
+    pause: usize,
 }
 
 impl Controller {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Controller {
-        let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
+        let parameters =
+            Parameters { batch: parameters.batch.max(start.parallel_trials).max(1), ..parameters };
         let mut explored = Explored::new(knobs, start);
-        let decisions = Decisions::of(knobs);
-        let words: usize = decisions.words().sum();
-        let speaks =
-            words <= MOST_WORDS && decisions.words().len() > 0 && decisions.words().all(|words| words > 0);
-        let policy = speaks.then(|| {
+        let decisions = Decisions::new(knobs);
+        let words: usize = decisions.vocabulary_sizes().sum();
+        let has_policy = words <= MAX_TOKENS
+            && decisions.vocabulary_sizes().len() > 0
+            && decisions.vocabulary_sizes().all(|words| words > 0);
+        let policy = has_policy.then(|| {
             let hidden = parameters.hidden.max(1);
-            let network = Recurrent::new(decisions.words(), hidden, &mut explored.rng);
+            let network = Recurrent::new(decisions.vocabulary_sizes(), hidden, &mut explored.rng);
             let optimiser = Adam::new(network.size(), parameters.rate);
             (network, optimiser)
         });
         let (best, mean, heard) = (None, None, Vec::new());
-        Controller { parameters, explored, decisions, policy, best, mean, heard, silences: 0, rests: 0 }
+        Controller {
+            parameters,
+            explored,
+            decisions,
+            policy,
+            best,
+            mean,
+            results: heard,
+            failures: 0,
+            pause: 0,
+        }
     }
 
     /// Emits points until the batch is full. Emitting takes long, and a policy that emitted nothing
     /// new is unlikely to do so the next time. Therefore the policy then pauses, and longer with
     /// each consecutive failure.
-    fn say_a_batch(&mut self) {
-        for _ in 0..MOST_TIMES {
-            let before = self.explored.drawn();
+    fn sample_batch(&mut self) {
+        for _ in 0..MAX_ROUNDS {
+            let before = self.explored.queued();
             if before < self.parameters.batch {
-                self.say();
+                self.sample_points();
             }
-            if self.explored.drawn() == before {
+            if self.explored.queued() == before {
                 break;
             }
         }
-        self.silences = if self.explored.drawn() > 0 { 0 } else { (self.silences + 1).min(LONGEST_REST) };
-        self.rests = self.silences;
+        self.failures = if self.explored.queued() > 0 { 0 } else { (self.failures + 1).min(MAX_PAUSE) };
+        self.pause = self.failures;
     }
 
-    fn say(&mut self) {
+    fn sample_points(&mut self) {
         let Some((network, _)) = &self.policy else { return };
-        let open = |said: &[usize]| self.decisions.open(said);
-        let said = network.say(SAID, &open, &mut self.explored.rng);
+        let open = |said: &[usize]| self.decisions.log_completions(said);
+        let said = network.sample(SEQUENCES, &open, &mut self.explored.rng);
         for own in said {
-            if self.explored.drawn() < self.parameters.batch
-                && let Some(point) = self.decisions.point(&own)
+            if self.explored.queued() < self.parameters.batch
+                && let Some(point) = self.decisions.decode(&own)
             {
-                self.explored.draw(&point);
+                self.explored.queue_if_new(&point);
             }
         }
     }
 
     fn learn(&mut self) {
-        let heard = std::mem::take(&mut self.heard);
+        let heard = std::mem::take(&mut self.results);
         let known = heard.iter().filter_map(|(point, cost)| {
-            Some((self.decisions.said(point)?, Cost::goodness(*cost, self.best)))
+            Some((self.decisions.encode(point)?, Cost::relative_fitness(*cost, self.best)))
         });
         let (said, rewards): (Vec<Vec<usize>>, Vec<f64>) = known.unzip();
         if said.is_empty() || self.policy.is_none() {
@@ -148,29 +160,29 @@ impl Controller {
         let mean = self.mean.unwrap_or(own);
         self.mean = Some(self.parameters.decay * mean + (1.0 - self.parameters.decay) * own);
         let advantages: Vec<f32> = rewards.iter().map(|reward| (reward - mean) as f32).collect();
-        self.lesson(&said, &advantages);
+        self.train(&said, &advantages);
     }
 
-    fn lesson(&mut self, said: &[Vec<usize>], advantages: &[f32]) {
+    fn train(&mut self, sequences: &[Vec<usize>], advantages: &[f32]) {
         let Some((network, optimiser)) = &mut self.policy else { return };
-        let heard = network.hear(said, &|said| self.decisions.open(said));
+        let heard = network.forward(sequences, &|said| self.decisions.log_completions(said));
         let slopes = heard.iter().enumerate().map(|(at, position)| {
-            let words: Vec<usize> = said.iter().map(|said| said[at]).collect();
-            of_logits(position, &words, advantages, self.parameters.entropy as f32)
+            let words: Vec<usize> = sequences.iter().map(|said| said[at]).collect();
+            logit_slopes(position, &words, advantages, self.parameters.entropy as f32)
         });
-        let slopes = network.backward(said, &heard, &slopes.collect::<Vec<Matrix>>());
+        let slopes = network.backward(sequences, &heard, &slopes.collect::<Vec<Matrix>>());
         optimiser.step(network.weights(), &slopes);
     }
 }
 
 /// The slopes of the loss with respect to the logits at one position, where each sequence has one
-/// of `words`. The loss is the mean of -A ln π(word), for the advantage A of a sequence, less the
+/// of `tokens`. The loss is the mean of -A ln π(token), for the advantage A of a sequence, less the
 /// weighted entropy of the policy π relative to the untrained one.
-fn of_logits(position: &Position, words: &[usize], advantages: &[f32], entropy: f32) -> Matrix {
-    let (share, mut slopes) = (1.0 / words.len() as f32, position.logarithms.clone());
-    for (at, (word, advantage)) in words.iter().zip(advantages).enumerate() {
+fn logit_slopes(position: &PositionState, tokens: &[usize], advantages: &[f32], entropy: f32) -> Matrix {
+    let (share, mut slopes) = (1.0 / tokens.len() as f32, position.logarithms.clone());
+    for (at, (word, advantage)) in tokens.iter().zip(advantages).enumerate() {
         let learned = |(logarithm, before): (&f32, &f32)| logarithm.exp() * (logarithm - before);
-        let unlearned = position.unlearned.row(at);
+        let unlearned = position.prior.row(at);
         let certainty: f32 = slopes.row(at).iter().zip(unlearned).map(learned).sum();
         for (own, before) in slopes.row_mut(at).iter_mut().zip(unlearned) {
             *own = share * own.exp() * (advantage + entropy * (*own - before - certainty));
@@ -188,13 +200,13 @@ impl Planner for Controller {
     /// Draws points that the policy emits, or a random point if the policy emits nothing new.
     fn plan(&mut self) {
         self.learn();
-        if self.rests > 0 {
-            self.rests -= 1;
+        if self.pause > 0 {
+            self.pause -= 1;
         } else {
-            self.say_a_batch();
+            self.sample_batch();
         }
-        if self.explored.drawn() == 0 {
-            self.explored.draw_any();
+        if self.explored.queued() == 0 {
+            self.explored.queue_random();
         }
     }
 }
@@ -204,18 +216,18 @@ impl Strategy for Controller {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
             if let Some(cost) = cost {
                 self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
             }
-            if self.policy.is_some() && self.explored.is_visited(&told.point) {
-                self.heard.push((told.point.clone(), cost));
+            if self.policy.is_some() && self.explored.is_visited(&result.point) {
+                self.results.push((result.point.clone(), cost));
             }
         }
     }
@@ -238,9 +250,9 @@ mod tests {
     /// The loss by its definition.
     fn loss(network: &Recurrent, said: &[Vec<usize>]) -> f64 {
         let mut loss = 0.0;
-        for (at, position) in network.hear(said, &open).iter().enumerate() {
+        for (at, position) in network.forward(said, &open).iter().enumerate() {
             for (row, (said, advantage)) in said.iter().zip(ADVANTAGES).enumerate() {
-                let (now, before) = (position.logarithms.row(row), position.unlearned.row(row));
+                let (now, before) = (position.logarithms.row(row), position.prior.row(row));
                 let learned = now.iter().zip(before).map(|(now, before)| now.exp() * (now - before));
                 let openness = -learned.sum::<f32>();
                 loss -= f64::from(advantage * now[said[at]] + ENTROPY * openness);
@@ -255,11 +267,11 @@ mod tests {
         let rng = &mut Pcg64Mcg::seed_from_u64(1);
         let mut network = Recurrent::new([3, 4].into_iter(), 4, rng);
         network.weights().iter_mut().for_each(|weight| *weight += rng.random_range(-0.5..0.5));
-        let said = network.say(3, &open, rng);
-        let heard = network.hear(&said, &open);
+        let said = network.sample(3, &open, rng);
+        let heard = network.forward(&said, &open);
         let of_logits = heard.iter().enumerate().map(|(at, position)| {
             let words: Vec<usize> = said.iter().map(|said| said[at]).collect();
-            of_logits(position, &words, &ADVANTAGES, ENTROPY)
+            logit_slopes(position, &words, &ADVANTAGES, ENTROPY)
         });
         let slopes = network.backward(&said, &heard, &of_logits.collect::<Vec<Matrix>>());
         for (at, slope) in slopes.iter().enumerate() {

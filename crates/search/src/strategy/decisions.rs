@@ -15,16 +15,16 @@ use crate::knob::{Domain, Factorisation, Knobs, Point, Value};
 pub(super) struct Decisions {
     knobs: Knobs,
     /// The tokens of each decision.
-    words: Vec<Vec<i64>>,
+    vocabularies: Vec<Vec<i64>>,
     /// The index of the first decision of each knob, and the total number of decisions.
     firsts: Vec<usize>,
     /// The number of ways to choose the last factors of a knob. The key is the knob, the number of
     /// these factors, and the product of the factors before them.
-    ways: RefCell<HashMap<(usize, usize, i64), f64>>,
+    completions: RefCell<HashMap<(usize, usize, i64), f64>>,
 }
 
 impl Decisions {
-    pub fn of(knobs: &Knobs) -> Decisions {
+    pub fn new(knobs: &Knobs) -> Decisions {
         let (mut words, mut firsts) = (Vec::new(), vec![0]);
         for knob in knobs.iter() {
             match &knob.domain {
@@ -39,27 +39,28 @@ impl Decisions {
             }
             firsts.push(words.len());
         }
-        Decisions { knobs: knobs.clone(), words, firsts, ways: RefCell::default() }
+        Decisions { knobs: knobs.clone(), vocabularies: words, firsts, completions: RefCell::default() }
     }
 
     /// The number of tokens of each decision.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.words.iter().map(Vec::len)
+    pub fn vocabulary_sizes(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.vocabularies.iter().map(Vec::len)
     }
 
     /// For each token of the next decision, the logarithm of the number of completions of this knob
     /// that begin with it, up to a constant. It is -∞ for tokens that cannot follow. The rules of
     /// the space are ignored.
-    pub fn open(&self, said: &[usize]) -> Vec<f32> {
-        let knob = self.firsts.partition_point(|first| *first <= said.len()) - 1;
-        let before: Vec<i64> = (self.firsts[knob]..said.len()).map(|at| self.words[at][said[at]]).collect();
-        let words = self.words[said.len()].iter();
+    pub fn log_completions(&self, tokens: &[usize]) -> Vec<f32> {
+        let knob = self.firsts.partition_point(|first| *first <= tokens.len()) - 1;
+        let before: Vec<i64> =
+            (self.firsts[knob]..tokens.len()).map(|at| self.vocabularies[at][tokens[at]]).collect();
+        let words = self.vocabularies[tokens.len()].iter();
         match self.knobs.get(knob).map(|knob| &knob.domain) {
             Some(Domain::Factorisation(own)) => {
-                let (after, product) = (self.firsts[knob + 1] - said.len() - 1, before.iter().product());
+                let (after, product) = (self.firsts[knob + 1] - tokens.len() - 1, before.iter().product());
                 let possible = own.inner_factors(product);
                 let ways = |word: &i64| match possible.binary_search(word) {
-                    Ok(_) => self.ways(own, knob, after, product * word),
+                    Ok(_) => self.completions(own, knob, after, product * word),
                     Err(_) => 0.0,
                 };
                 words.map(|word| ways(word).ln() as f32).collect()
@@ -73,25 +74,25 @@ impl Decisions {
 
     /// The number of ways to choose the last `factors` factors of a knob, given the product of the
     /// factors before them.
-    fn ways(&self, own: &Factorisation, knob: usize, factors: usize, product: i64) -> f64 {
+    fn completions(&self, own: &Factorisation, knob: usize, factors: usize, product: i64) -> f64 {
         if factors == 0 {
             return 1.0;
         }
         let key = (knob, factors, product);
-        if let Some(known) = self.ways.borrow().get(&key) {
+        if let Some(known) = self.completions.borrow().get(&key) {
             return *known;
         }
         let each = own.inner_factors(product).into_iter();
-        let ways = each.map(|factor| self.ways(own, knob, factors - 1, product * factor)).sum();
-        self.ways.borrow_mut().insert(key, ways);
+        let ways = each.map(|factor| self.completions(own, knob, factors - 1, product * factor)).sum();
+        self.completions.borrow_mut().insert(key, ways);
         ways
     }
 
     /// Decodes a sequence of tokens into a point.
-    pub fn point(&self, said: &[usize]) -> Option<Point> {
+    pub fn decode(&self, tokens: &[usize]) -> Option<Point> {
         let values = self.knobs.iter().zip(self.firsts.windows(2)).map(|(knob, ends)| {
             let words: Vec<i64> = (ends[0]..ends[1])
-                .map(|at| Some(*self.words[at].get(*said.get(at)?)?))
+                .map(|at| Some(*self.vocabularies[at].get(*tokens.get(at)?)?))
                 .collect::<Option<_>>()?;
             match &knob.domain {
                 Domain::Factorisation(own) => own.with_inner(&words).map(Value::Factors),
@@ -107,7 +108,7 @@ impl Decisions {
 
     /// Encodes a point as a sequence of tokens. Returns `None` if the point does not belong to the
     /// space.
-    pub fn said(&self, point: &Point) -> Option<Vec<usize>> {
+    pub fn encode(&self, point: &Point) -> Option<Vec<usize>> {
         if !self.knobs.contains(point) {
             return None;
         }
@@ -116,7 +117,7 @@ impl Decisions {
             Value::Order(order) => order.iter().map(|at| *at as i64).collect(),
             Value::Choice(at) => vec![*at as i64],
         });
-        said.zip(&self.words).map(|(word, words)| words.binary_search(&word).ok()).collect()
+        said.zip(&self.vocabularies).map(|(word, words)| words.binary_search(&word).ok()).collect()
     }
 }
 
@@ -141,39 +142,44 @@ mod tests {
     }
 
     #[test]
-    fn points_are_said_and_understood() {
-        let (decisions, mut rng) = (Decisions::of(&knobs()), Pcg64Mcg::seed_from_u64(1));
+    fn points_are_encoded_and_decoded() {
+        let (decisions, mut rng) = (Decisions::new(&knobs()), Pcg64Mcg::seed_from_u64(1));
         for _ in 0..500 {
             let point = knobs().sample(&mut rng).unwrap();
-            let said = decisions.said(&point).unwrap();
-            assert!((0..said.len()).all(|at| decisions.open(&said[..at])[said[at]] >= 0.0), "{point:?}");
-            assert_eq!(decisions.point(&said), Some(point));
+            let said = decisions.encode(&point).unwrap();
+            assert!(
+                (0..said.len()).all(|at| decisions.log_completions(&said[..at])[said[at]] >= 0.0),
+                "{point:?}"
+            );
+            assert_eq!(decisions.decode(&said), Some(point));
         }
-        assert_eq!(decisions.said(&Point::default()), None);
+        assert_eq!(decisions.encode(&Point::default()), None);
     }
 
     #[test]
-    fn whatever_can_be_said_is_a_point() {
-        let (decisions, mut rng) = (Decisions::of(&knobs()), Pcg64Mcg::seed_from_u64(2));
+    fn every_token_sequence_is_a_point() {
+        let (decisions, mut rng) = (Decisions::new(&knobs()), Pcg64Mcg::seed_from_u64(2));
         for _ in 0..500 {
             let mut said = Vec::new();
-            for words in decisions.words() {
-                let open = decisions.open(&said);
+            for words in decisions.vocabulary_sizes() {
+                let open = decisions.log_completions(&said);
                 assert_eq!(open.len(), words);
                 let open: Vec<usize> = (0..words).filter(|word| open[*word] >= 0.0).collect();
                 said.push(*open.choose(&mut rng).unwrap());
             }
-            assert!(decisions.point(&said).is_some(), "{said:?}");
+            assert!(decisions.decode(&said).is_some(), "{said:?}");
         }
     }
 
     /// The numbers of completions of the first tokens add up to the size of the space. Those of the
     /// second tokens add up to the number of their first token.
     #[test]
-    fn words_weigh_what_they_leave_open() {
+    fn token_weights_count_completions() {
         let knob = Knob::factorisation("tile", 72, 3, Divisors::Exact);
-        let (size, decisions) = (knob.domain.size(), Decisions::of(&Knobs::new(vec![knob])));
-        let ways = |said: &[usize]| decisions.open(said).iter().map(|log| log.exp()).collect::<Vec<f32>>();
+        let (size, decisions) = (knob.domain.size(), Decisions::new(&Knobs::new(vec![knob])));
+        let ways = |said: &[usize]| {
+            decisions.log_completions(said).iter().map(|log| log.exp()).collect::<Vec<f32>>()
+        };
         let first = ways(&[]);
         assert_eq!(first.iter().sum::<f32>().round() as u128, size);
         for (word, own) in first.iter().enumerate() {

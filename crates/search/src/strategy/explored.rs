@@ -18,7 +18,7 @@ use crate::knob::{Knobs, Point};
 const DRAWS: usize = 32;
 
 /// The largest number of points that are enumerated until one satisfies the rules.
-const LOOKED_AT: usize = 1_000_000;
+const MAX_ENUMERATED: usize = 1_000_000;
 
 /// The space and the progress of a strategy in it.
 pub(super) struct Explored {
@@ -78,7 +78,7 @@ impl Explored {
     }
 
     /// Returns the next starting point that is new, and visits it.
-    pub fn start(&mut self) -> Option<Point> {
+    pub fn next_starting_point(&mut self) -> Option<Point> {
         while let Some(point) = self.starting.pop_front() {
             if self.visit(&point) {
                 return Some(point);
@@ -89,7 +89,7 @@ impl Explored {
 
     /// Visits `point` and queues it as a proposal if it is new, as [`Explored::visit`] defines it.
     /// Returns true for a new point.
-    pub fn draw(&mut self, point: &Point) -> bool {
+    pub fn queue_if_new(&mut self, point: &Point) -> bool {
         let new = self.visit(point);
         if new {
             self.queue(point.clone());
@@ -97,17 +97,18 @@ impl Explored {
         new
     }
 
-    /// Queues [any new point](Explored::fresh) as a proposal. Returns true if there was one.
-    pub fn draw_any(&mut self) -> bool {
-        let any = self.fresh();
+    /// Queues [any new point](Explored::random_new_point) as a proposal. Returns true if there was
+    /// one.
+    pub fn queue_random(&mut self) -> bool {
+        let any = self.random_new_point();
         self.queue.extend(any.clone());
         any.is_some()
     }
 
-    /// Queues up to `count` [new points](Explored::fresh) as proposals.
-    pub fn draw_some(&mut self, count: usize) {
+    /// Queues up to `count` [new points](Explored::random_new_point) as proposals.
+    pub fn queue_random_points(&mut self, count: usize) {
         for _ in 0..count {
-            self.draw_any();
+            self.queue_random();
         }
     }
 
@@ -117,24 +118,24 @@ impl Explored {
     }
 
     /// The number of queued proposals.
-    pub fn drawn(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
     /// Returns the first queued proposal. Proposals whose result was received meanwhile are
     /// skipped.
-    pub fn next_drawn(&mut self) -> Option<Point> {
+    pub fn next_queued(&mut self) -> Option<Point> {
         std::iter::from_fn(|| self.queue.pop_front()).find(|point| self.open.contains(point))
     }
 
     /// Returns the next starting point, or else the first queued proposal.
-    pub fn next(&mut self) -> Option<Point> {
-        self.start().or_else(|| self.next_drawn())
+    pub fn next_proposal(&mut self) -> Option<Point> {
+        self.next_starting_point().or_else(|| self.next_queued())
     }
 
     /// Visits and returns a random new point. All points have equal probability as long as many are
     /// left. Returns `None` if the space is exhausted.
-    pub fn fresh(&mut self) -> Option<Point> {
+    pub fn random_new_point(&mut self) -> Option<Point> {
         if self.is_exhausted() {
             return None;
         }
@@ -150,7 +151,7 @@ impl Explored {
     /// Visits and returns the first new point in the order of the knobs. Returns `None` if very
     /// many successive points violate a rule.
     pub fn next_in_order(&mut self) -> Option<Point> {
-        for _ in 0..LOOKED_AT {
+        for _ in 0..MAX_ENUMERATED {
             let point = self.knobs.nth(self.cursor)?;
             self.cursor += 1;
             if self.visit(&point) {
@@ -162,18 +163,18 @@ impl Explored {
 
     /// Records the result of a point. Returns its cost if the point is valid and belongs to the
     /// space.
-    pub fn told(&mut self, told: &TrialResult) -> Option<Cost> {
-        if !self.open.remove(&told.point) && !self.visited.contains(&told.point) {
-            if !self.knobs.contains(&told.point) {
+    pub fn record(&mut self, result: &TrialResult) -> Option<Cost> {
+        if !self.open.remove(&result.point) && !self.visited.contains(&result.point) {
+            if !self.knobs.contains(&result.point) {
                 return None;
             }
-            self.visited.insert(told.point.clone());
+            self.visited.insert(result.point.clone());
         }
-        told.cost.and_then(Cost::new)
+        result.cost.and_then(Cost::new)
     }
 
     /// Returns true with the probability `rate`.
-    pub fn chance(&mut self, rate: f64) -> bool {
+    pub fn with_probability(&mut self, rate: f64) -> bool {
         self.rng.random::<f64>() < rate
     }
 }
@@ -188,14 +189,14 @@ pub(super) trait Planner {
 
     /// Returns the next point: a starting point, a point of this batch, or the first point of the
     /// next batch.
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored().next() {
+    fn next_point(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored().next_proposal() {
             return Some(point);
         }
         if self.explored().open() > 0 || self.explored().is_exhausted() {
             return None;
         }
         self.plan();
-        self.explored().next()
+        self.explored().next_proposal()
     }
 }

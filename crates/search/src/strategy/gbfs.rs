@@ -43,12 +43,12 @@ pub struct Parameters {
     /// ρ: the number of neighbours of an expanded point that are tried.
     pub neighbours: usize,
     /// The number of random points to begin with, if no starting points are given.
-    pub first: usize,
+    pub random_points: usize,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { neighbours: 5, first: 16 }
+        Parameters { neighbours: 5, random_points: 16 }
     }
 }
 
@@ -56,7 +56,7 @@ impl Default for Parameters {
 pub struct Gbfs {
     parameters: Parameters,
     /// Points are expanded until this many proposals are queued.
-    together: usize,
+    parallel_trials: usize,
     explored: Explored,
     /// The points to expand.
     queue: Ranking,
@@ -67,23 +67,29 @@ pub struct Gbfs {
 impl Gbfs {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Gbfs {
-        let together = start.together.max(1);
-        let blind = start.points.is_empty();
-        start.points.extend(knobs.nth(0).filter(|_| blind));
+        let together = start.parallel_trials.max(1);
+        let is_without_start = start.points.is_empty();
+        start.points.extend(knobs.nth(0).filter(|_| is_without_start));
         let mut explored = Explored::new(knobs, start);
-        explored.draw_some(if blind { parameters.first } else { 0 });
-        Gbfs { parameters, together, explored, queue: Ranking::default(), expanded: Ranking::default() }
+        explored.queue_random_points(if is_without_start { parameters.random_points } else { 0 });
+        Gbfs {
+            parameters,
+            parallel_trials: together,
+            explored,
+            queue: Ranking::default(),
+            expanded: Ranking::default(),
+        }
     }
 
     /// Draws neighbours of `point`.
     fn expand(&mut self, point: Point, cost: Cost) {
         let mut moves = self.explored.knobs.moves(&point);
         moves.shuffle(&mut self.explored.rng);
-        let enough = self.explored.drawn() + self.parameters.neighbours.max(1);
+        let enough = self.explored.queued() + self.parameters.neighbours.max(1);
         for step in moves {
-            let neighbour = point.after(step);
-            if self.explored.drawn() < enough {
-                self.explored.draw(&neighbour);
+            let neighbour = point.with_move(step);
+            if self.explored.queued() < enough {
+                self.explored.queue_if_new(&neighbour);
             } else if !self.explored.is_visited(&neighbour) {
                 self.expanded.insert(point, cost);
                 return;
@@ -101,18 +107,18 @@ impl Planner for Gbfs {
     /// continues from random points.
     fn plan(&mut self) {
         loop {
-            while self.explored.drawn() < self.together
+            while self.explored.queued() < self.parallel_trials
                 && let Some((point, cost)) = self.queue.pop()
             {
                 self.expand(point, cost);
             }
-            if self.explored.drawn() > 0 {
+            if self.explored.queued() > 0 {
                 return;
             }
             self.queue = std::mem::take(&mut self.expanded);
             if self.queue.is_empty() {
                 let most = self.parameters.neighbours.max(1);
-                while self.explored.drawn() < most && self.explored.draw_any() {}
+                while self.explored.queued() < most && self.explored.queue_random() {}
                 return;
             }
         }
@@ -124,14 +130,14 @@ impl Strategy for Gbfs {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            if let Some(cost) = self.explored.told(told) {
-                self.queue.insert(told.point.clone(), cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            if let Some(cost) = self.explored.record(result) {
+                self.queue.insert(result.point.clone(), cost);
             }
         }
     }

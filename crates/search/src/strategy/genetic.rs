@@ -77,7 +77,7 @@ impl Genetic {
         if self.explored.open() == 0 {
             self.breed();
         }
-        self.explored.next_drawn()
+        self.explored.next_queued()
     }
 
     /// Draws children that, together with the elites, make a whole generation. Draws nothing when
@@ -90,9 +90,9 @@ impl Genetic {
         self.population.truncate(self.parameters.elites.min(size - 1));
         let children = size - self.population.iter().count();
         for _ in 0..children {
-            let born = self.explored.start().or_else(|| match &chances {
+            let born = self.explored.next_starting_point().or_else(|| match &chances {
                 Some(chances) => child(&self.parameters, &mut self.explored, &parents, chances),
-                None => self.explored.fresh(),
+                None => self.explored.random_new_point(),
             });
             match born {
                 Some(point) => self.explored.queue(point),
@@ -112,7 +112,7 @@ fn child(
     if explored.is_exhausted() {
         return None;
     }
-    let count = if explored.chance(parameters.crossover_rate) { 3 } else { 1 };
+    let count = if explored.with_probability(parameters.crossover_rate) { 3 } else { 1 };
     let chosen: Vec<&Point> = (0..count).map(|_| &parents[chances.sample(&mut explored.rng)]).collect();
     let mut child = chosen[0].clone();
     for (gene, value) in child.0.iter_mut().enumerate() {
@@ -124,12 +124,12 @@ fn child(
             return Some(child);
         }
     }
-    explored.fresh()
+    explored.random_new_point()
 }
 
 fn mutate(rate: f64, explored: &mut Explored, point: &mut Point) {
     for (gene, value) in point.0.iter_mut().enumerate() {
-        if explored.chance(rate)
+        if explored.with_probability(rate)
             && let Some(random) = explored.knobs[gene].domain.sample(&mut explored.rng)
         {
             *value = random;
@@ -142,14 +142,14 @@ impl Strategy for Genetic {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
+    fn propose(&mut self, count: usize) -> Vec<Point> {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            if let Some(cost) = self.explored.told(told) {
-                self.population.insert(told.point.clone(), cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            if let Some(cost) = self.explored.record(result) {
+                self.population.insert(result.point.clone(), cost);
             }
         }
     }

@@ -37,14 +37,14 @@ impl Strategy for Grid {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        let next = || self.explored.start().or_else(|| self.explored.next_in_order());
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        let next = || self.explored.next_starting_point().or_else(|| self.explored.next_in_order());
         std::iter::from_fn(next).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            self.explored.told(told);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            self.explored.record(result);
         }
     }
 }

@@ -26,7 +26,7 @@ use rand::RngExt;
 use rand::seq::{IndexedRandom, IteratorRandom};
 
 use super::explored::{Explored, Planner};
-use super::learning::{FeatureSet, Meaning, RankModel};
+use super::learning::{FeatureSet, RankModel, ScheduleId};
 use super::ranking::Ranking;
 use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
@@ -36,13 +36,13 @@ pub(super) const NAME: &str = "guided";
 /// The row of the strategy in [`ALL`](super::ALL).
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    description: "children of the best points, those that boosted trees like",
+    description: "children of the best points, selected by boosted trees",
     learns_from_others: true,
     make: |knobs, start| Ok(Box::new(Guided::new(knobs, start, Parameters::default()))),
 };
 
 /// The upper limit of the probability of a further step, so that every walk ends.
-const FURTHEST: f64 = 0.95;
+const MAX_STEP_PROBABILITY: f64 = 0.95;
 
 /// The parameters of [`Guided`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,20 +50,27 @@ pub struct Parameters {
     /// The number of points that are tried between two trainings.
     pub batch: usize,
     /// The number of children that are bred for each one that is tried.
-    pub bred: usize,
+    pub children_per_trial: usize,
     /// The number of best points that are parents.
     pub parents: usize,
     /// The probability that a child has two parents.
     pub crossover: f64,
     /// The probability that a child takes one more step.
-    pub further: f64,
+    pub step_probability: f64,
     /// The share of a batch that is chosen at random.
-    pub chance: f64,
+    pub random_share: f64,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { batch: 8, bred: 4, parents: 12, crossover: 0.3, further: 0.4, chance: 0.1 }
+        Parameters {
+            batch: 8,
+            children_per_trial: 4,
+            parents: 12,
+            crossover: 0.3,
+            step_probability: 0.4,
+            random_share: 0.1,
+        }
     }
 }
 
@@ -73,26 +80,26 @@ pub struct Guided<'a> {
     explored: Explored,
     rank_model: RankModel<'a>,
     ranking: Ranking,
-    /// The meanings of all tried points.
-    tried: HashSet<Meaning>,
+    /// The schedules of all tried points.
+    tried_schedules: HashSet<ScheduleId>,
 }
 
 impl<'a> Guided<'a> {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Guided<'a> {
-        let batch = parameters.batch.max(start.together).max(1);
+        let batch = parameters.batch.max(start.parallel_trials).max(1);
         Guided {
             parameters: Parameters { batch, ..parameters },
             rank_model: RankModel::new(knobs, &start, FeatureSet::Everything),
             explored: Explored::new(knobs, start),
             ranking: Ranking::default(),
-            tried: HashSet::new(),
+            tried_schedules: HashSet::new(),
         }
     }
 
     /// Breeds children that were not visited before.
     fn breed(&mut self) -> Vec<Point> {
-        let Parameters { batch, bred, parents, .. } = self.parameters;
+        let Parameters { batch, children_per_trial: bred, parents, .. } = self.parameters;
         let parents: Vec<Point> =
             self.ranking.iter().take(parents.max(1)).map(|(point, _)| point.clone()).collect();
         let mut children: Vec<Point> = Vec::new();
@@ -113,19 +120,19 @@ impl<'a> Guided<'a> {
     }
 
     /// Draws random points that were not visited before, for the time without parents.
-    fn strangers(&mut self) -> Vec<Point> {
-        let Parameters { batch, bred, .. } = self.parameters;
+    fn random_candidates(&mut self) -> Vec<Point> {
+        let Parameters { batch, children_per_trial: bred, .. } = self.parameters;
         let Explored { knobs, rng, .. } = &mut self.explored;
         let drawn: Vec<Point> = (0..batch * bred).map_while(|_| knobs.sample(rng)).collect();
         drawn.into_iter().filter(|point| !self.explored.is_visited(point)).collect()
     }
 
     /// Keeps one child for each schedule that is new and not rejected.
-    fn different(&mut self, mut children: Vec<Point>) -> Vec<Point> {
-        let Guided { rank_model, tried, .. } = self;
+    fn distinct_candidates(&mut self, mut children: Vec<Point>) -> Vec<Point> {
+        let Guided { rank_model, tried_schedules: tried, .. } = self;
         let mut others = HashSet::new();
         children.retain(|child| {
-            let meaning = rank_model.meaning(child);
+            let meaning = rank_model.schedule_id(child);
             !tried.contains(&meaning) && others.insert(meaning)
         });
         rank_model.compute_features(&children);
@@ -134,31 +141,31 @@ impl<'a> Guided<'a> {
     }
 
     fn child(&mut self, parents: &[Point]) -> Point {
-        let Parameters { crossover, further, .. } = self.parameters;
-        let mut child = self.parent(parents).clone();
-        if self.explored.chance(crossover) {
-            let other = self.parent(parents);
+        let Parameters { crossover, step_probability: further, .. } = self.parameters;
+        let mut child = self.draw_parent(parents).clone();
+        if self.explored.with_probability(crossover) {
+            let other = self.draw_parent(parents);
             for (own, other) in child.0.iter_mut().zip(&other.0) {
-                if self.explored.chance(0.5) {
+                if self.explored.with_probability(0.5) {
                     own.clone_from(other);
                 }
             }
         }
         loop {
             let Explored { knobs, rng, .. } = &mut self.explored;
-            let busy = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1);
-            let Some(knob) = busy.choose(rng) else { return child };
+            let open_knobs = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1);
+            let Some(knob) = open_knobs.choose(rng) else { return child };
             if let Some(value) = knobs[knob].domain.neighbours(&child.0[knob]).choose(rng) {
                 child.0[knob].clone_from(value);
             }
-            if !self.explored.chance(further.min(FURTHEST)) {
+            if !self.explored.with_probability(further.min(MAX_STEP_PROBABILITY)) {
                 return child;
             }
         }
     }
 
     /// Draws a parent: the better of two random ones.
-    fn parent<'p>(&mut self, parents: &'p [Point]) -> &'p Point {
+    fn draw_parent<'p>(&mut self, parents: &'p [Point]) -> &'p Point {
         let rng = &mut self.explored.rng;
         let (one, other) = (rng.random_range(0..parents.len()), rng.random_range(0..parents.len()));
         &parents[one.min(other)]
@@ -167,13 +174,14 @@ impl<'a> Guided<'a> {
     /// Draws the batch: the children with the highest scores, and a few random ones.
     fn choose(&mut self, children: Vec<Point>) {
         let score = |child: &Point| self.rank_model.score(child);
-        let mut liked: Vec<(f32, Point)> = children.into_iter().map(|child| (score(&child), child)).collect();
-        liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        while self.explored.drawn() < self.parameters.batch && !liked.is_empty() {
-            let any = self.explored.chance(self.parameters.chance);
-            let at = if any { self.explored.rng.random_range(0..liked.len()) } else { 0 };
-            let (_, point) = liked.remove(at);
-            self.explored.draw(&point);
+        let mut ranked: Vec<(f32, Point)> =
+            children.into_iter().map(|child| (score(&child), child)).collect();
+        ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        while self.explored.queued() < self.parameters.batch && !ranked.is_empty() {
+            let any = self.explored.with_probability(self.parameters.random_share);
+            let at = if any { self.explored.rng.random_range(0..ranked.len()) } else { 0 };
+            let (_, point) = ranked.remove(at);
+            self.explored.queue_if_new(&point);
         }
     }
 }
@@ -185,14 +193,14 @@ impl Planner for Guided<'_> {
 
     fn plan(&mut self) {
         // Rejected points alone teach nothing.
-        let knows = !self.ranking.is_empty() || self.rank_model.knows_others();
+        let knows = !self.ranking.is_empty() || self.rank_model.has_prior();
         if knows && self.rank_model.learn() {
-            let children = if self.ranking.is_empty() { self.strangers() } else { self.breed() };
-            let children = self.different(children);
+            let children = if self.ranking.is_empty() { self.random_candidates() } else { self.breed() };
+            let children = self.distinct_candidates(children);
             self.choose(children);
         }
-        if self.explored.drawn() == 0 {
-            while self.explored.drawn() < self.parameters.batch && self.explored.draw_any() {}
+        if self.explored.queued() == 0 {
+            while self.explored.queued() < self.parameters.batch && self.explored.queue_random() {}
         }
     }
 }
@@ -202,19 +210,19 @@ impl Strategy for Guided<'_> {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
             if let Some(cost) = cost {
-                self.ranking.insert(told.point.clone(), cost);
+                self.ranking.insert(result.point.clone(), cost);
             }
-            if self.explored.is_visited(&told.point) {
-                self.rank_model.tell(&told.point, cost);
-                self.tried.insert(self.rank_model.meaning(&told.point));
+            if self.explored.is_visited(&result.point) {
+                self.rank_model.record(&result.point, cost);
+                self.tried_schedules.insert(self.rank_model.schedule_id(&result.point));
             }
         }
     }

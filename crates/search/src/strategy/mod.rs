@@ -42,7 +42,7 @@ mod ranking;
 
 use thiserror::Error;
 
-pub use crate::kind::usual_strategy as usual;
+pub use crate::kind::default_strategy as usual;
 use crate::knob::{Knobs, Point};
 
 /// The result of a trial.
@@ -64,24 +64,24 @@ pub trait Strategy: Send {
     /// Returns up to `count` points that were not proposed before. Returns fewer or none if the
     /// space is exhausted, or if the strategy needs results first. If it returns none while no
     /// point is open, the search is over.
-    fn ask(&mut self, count: usize) -> Vec<Point>;
+    fn propose(&mut self, count: usize) -> Vec<Point>;
 
     /// Passes results to the strategy, in the order of the proposals. Every proposed point gets a
     /// result eventually, together with its batch or not; an abandoned point is invalid. Results of
     /// points that were never proposed, such as the default schedule or cached points, are also
     /// allowed. The strategy learns from them and does not propose them again.
-    fn tell(&mut self, results: &[TrialResult]);
+    fn report(&mut self, results: &[TrialResult]);
 }
 
 /// What is known about points before they are tried.
 pub trait Features: Sync {
     /// Returns the features of points, with the same number of features for every point of every
     /// program. Returns `None` for points that have no legal schedule.
-    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
+    fn compute(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
 
     /// Returns an identifier of the schedule that a point stands for, or `None` if it is unknown.
     /// Points with the same identifier are equivalent for the machine.
-    fn meaning(&self, _point: &Point) -> Option<u64> {
+    fn schedule_id(&self, _point: &Point) -> Option<u64> {
         None
     }
 }
@@ -103,7 +103,7 @@ pub struct Start<'a> {
     pub points: Vec<Point>,
     /// The number of points that are tried together. If compilation on many cores dominates,
     /// smaller batches leave cores idle.
-    pub together: usize,
+    pub parallel_trials: usize,
     /// What is known about points before they are tried. Without it, models use the features of the
     /// points.
     pub features: Option<&'a dyn Features>,
@@ -115,13 +115,16 @@ pub struct Start<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsuitable {
     /// There is no strategy with this name.
-    #[error("there is no strategy `{name}`; there are {}", names().join(", "))]
+    #[error("there is no strategy `{name}`; the strategies are {}", names().join(", "))]
     Unknown {
         /// The requested name.
         name: String,
     },
     /// The space has too many points to try them all.
-    #[error("the space has {size} points, and `grid` tries all of at most {largest}")]
+    #[error(
+        "the space has {size} points, but `grid` tries all points of spaces with at most \
+         {largest}; choose another strategy"
+    )]
     TooLarge {
         /// The number of points.
         size: u128,

@@ -17,7 +17,8 @@
 //! reward 0.
 //!
 //! If trials of other programs are given, the actor and the critic first learn from steps that
-//! trees score by these trials (`learning/teacher.rs`). The paper starts every search from scratch.
+//! trees score by these trials (`learning/transfer.rs`). The paper starts every search from
+//! scratch.
 //!
 //! Departures:
 //!
@@ -38,7 +39,7 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Adam, Imagined, Inputs, Matrix, Network, imagined, log_softmax};
+use super::learning::{Adam, Inputs, Matrix, Network, PredictedStep, log_softmax, predicted_steps};
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Move, Point};
@@ -54,21 +55,21 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The logit offset of a direction that cannot be chosen.
-const CLOSED: f32 = -1e9;
+const MASKED_LOGIT: f32 = -1e9;
 /// The number of walks in an episode without a new point after which the next walks are twice as
 /// long, and after which the episode ends.
-const IN_VAIN: usize = 4;
-const MOST_IN_VAIN: usize = 16;
+const WALKS_BEFORE_LONGER: usize = 4;
+const MAX_FAILED_WALKS: usize = 16;
 /// The largest number of steps of a walk.
-const LONGEST: usize = 64;
+const MAX_WALK_STEPS: usize = 64;
 /// The number of training steps with imagined steps.
-const IMAGINED_LESSONS: usize = 40;
+const PRETRAINING_STEPS: usize = 40;
 
 /// The parameters of [`Na2c`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The number of random points to begin with, if no starting points are given.
-    pub first: usize,
+    pub random_points: usize,
     /// The number of points in an episode.
     pub batch: usize,
     /// 𝒯: the number of steps of a walk.
@@ -79,13 +80,13 @@ pub struct Parameters {
     /// episode.
     pub patience: usize,
     /// τ: the probability that a step follows the policy.
-    pub following: f64,
+    pub policy_probability: f64,
     /// The number of steps in the memory.
     pub memory: usize,
     /// The number of steps in one training batch.
-    pub lesson: usize,
+    pub training_batch: usize,
     /// The number of training steps after an episode.
-    pub lessons: usize,
+    pub training_steps: usize,
     /// γ: the discount of the next point's value.
     pub discount: f64,
     /// The width of both hidden layers.
@@ -99,15 +100,15 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Parameters {
         Parameters {
-            first: 16,
+            random_points: 16,
             batch: 5,
             steps: 3,
             first_steps: 8,
             patience: 10,
-            following: 0.7,
+            policy_probability: 0.7,
             memory: 1024,
-            lesson: 32,
-            lessons: 2,
+            training_batch: 32,
+            training_steps: 2,
             discount: 0.9,
             hidden: 128,
             rate: 1e-3,
@@ -120,7 +121,7 @@ impl Default for Parameters {
 struct Step {
     from: Vec<f32>,
     /// The mask of the directions: 0 for possible ones, and a very negative number for others.
-    open: Vec<f32>,
+    mask: Vec<f32>,
     direction: usize,
     to: Vec<f32>,
     point: Point,
@@ -153,23 +154,24 @@ pub struct Na2c {
     memory: VecDeque<Step>,
     /// The number of episodes so far, and the last episode that found a better point.
     episodes: usize,
-    improved: usize,
+    last_improvement: usize,
     /// True if results arrived since the last training.
-    news: bool,
+    has_new_results: bool,
 }
 
 impl Na2c {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Na2c {
-        let blind = start.points.is_empty();
-        start.points.extend(knobs.nth(0).filter(|_| blind));
-        let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
+        let is_without_start = start.points.is_empty();
+        start.points.extend(knobs.nth(0).filter(|_| is_without_start));
+        let parameters =
+            Parameters { batch: parameters.batch.max(start.parallel_trials).max(1), ..parameters };
         let centre =
             start.points.iter().find(|point| knobs.contains(point)).map(|point| (point.clone(), None));
-        let imagined = imagined(knobs, &start);
+        let imagined = predicted_steps(knobs, &start);
         let mut explored = Explored::new(knobs, start);
-        explored.draw_some(if blind { parameters.first } else { 0 });
-        let inputs = Inputs::of(knobs);
+        explored.queue_random_points(if is_without_start { parameters.random_points } else { 0 });
+        let inputs = Inputs::new(knobs);
         let hidden = parameters.hidden.max(1);
         let mut learner = |outputs: usize| {
             let network = Network::new(&[inputs.width(), hidden, hidden, outputs], &mut explored.rng);
@@ -186,23 +188,23 @@ impl Na2c {
             centre,
             memory: VecDeque::new(),
             episodes: 0,
-            improved: 0,
-            news: false,
+            last_improvement: 0,
+            has_new_results: false,
         };
-        method.learn_from(imagined);
+        method.pretrain(imagined);
         method
     }
 
     /// Trains the networks with imagined steps, which were never tried.
-    fn learn_from(&mut self, imagined: Vec<Imagined>) {
-        let step = |own: Imagined| {
-            let open = self.open(&self.explored.knobs.directed_moves(&own.from));
+    fn pretrain(&mut self, imagined: Vec<PredictedStep>) {
+        let step = |own: PredictedStep| {
+            let open = self.direction_mask(&self.explored.knobs.directed_moves(&own.from));
             let [from, to] = [&own.from, &own.to].map(|end| self.inputs.row(&self.explored.knobs, end));
-            (Step { from, open, direction: own.direction, to, point: own.to }, own.after)
+            (Step { from, mask: open, direction: own.direction, to, point: own.to }, own.after)
         };
         let known: Vec<(Step, f32)> = imagined.into_iter().map(step).collect();
         let known: Vec<(&Step, f32)> = known.iter().map(|(step, reward)| (step, *reward)).collect();
-        for _ in 0..if known.is_empty() { 0 } else { IMAGINED_LESSONS } {
+        for _ in 0..if known.is_empty() { 0 } else { PRETRAINING_STEPS } {
             let slopes = self.slopes(&known);
             self.step(&slopes);
         }
@@ -212,8 +214,8 @@ impl Na2c {
     fn steps(&self) -> usize {
         let Parameters { steps, first_steps, patience, .. } = self.parameters;
         let soft = first_steps.saturating_sub(self.episodes);
-        let wider = (self.episodes - self.improved).saturating_sub(patience);
-        (steps.max(soft).max(1) + wider).min(LONGEST)
+        let wider = (self.episodes - self.last_improvement).saturating_sub(patience);
+        (steps.max(soft).max(1) + wider).min(MAX_WALK_STEPS)
     }
 
     fn walk(&mut self, steps: usize) {
@@ -224,29 +226,29 @@ impl Na2c {
                 return;
             }
             let from = self.inputs.row(&self.explored.knobs, &at);
-            let open = self.open(&moves);
-            let chosen = match self.explored.chance(self.parameters.following) {
-                true => self.follow(&from, &open, &moves),
+            let open = self.direction_mask(&moves);
+            let chosen = match self.explored.with_probability(self.parameters.policy_probability) {
+                true => self.sample_policy(&from, &open, &moves),
                 false => self.explored.rng.random_range(0..moves.len()),
             };
             let (direction, step) = moves.swap_remove(chosen);
-            at = at.after(step);
+            at = at.with_move(step);
             let to = self.inputs.row(&self.explored.knobs, &at);
-            self.remember(Step { from, open, direction, to, point: at.clone() });
-            if self.explored.draw(&at) && self.explored.drawn() >= self.parameters.batch {
+            self.remember(Step { from, mask: open, direction, to, point: at.clone() });
+            if self.explored.queue_if_new(&at) && self.explored.queued() >= self.parameters.batch {
                 return;
             }
         }
     }
 
-    fn open(&self, moves: &[(usize, Move)]) -> Vec<f32> {
-        let mut open = vec![CLOSED; self.explored.knobs.directions()];
+    fn direction_mask(&self, moves: &[(usize, Move)]) -> Vec<f32> {
+        let mut open = vec![MASKED_LOGIT; self.explored.knobs.directions()];
         moves.iter().for_each(|(direction, _)| open[*direction] = 0.0);
         open
     }
 
     /// Draws a step by the probabilities of the policy and returns its index in `moves`.
-    fn follow(&mut self, from: &[f32], open: &[f32], moves: &[(usize, Move)]) -> usize {
+    fn sample_policy(&mut self, from: &[f32], open: &[f32], moves: &[(usize, Move)]) -> usize {
         let mut logits = self.actor.network.outputs(from.to_vec());
         logits.iter_mut().zip(open).for_each(|(logit, open)| *logit += open);
         log_softmax(&mut logits);
@@ -265,16 +267,16 @@ impl Na2c {
     }
 
     fn learn(&mut self) {
-        if !std::mem::take(&mut self.news) {
+        if !std::mem::take(&mut self.has_new_results) {
             return;
         }
-        for _ in 0..self.parameters.lessons {
+        for _ in 0..self.parameters.training_steps {
             let known: Vec<&Step> =
                 self.memory.iter().filter(|step| self.costs.contains_key(&step.point)).collect();
             if known.is_empty() {
                 return;
             }
-            let drawn: Vec<&Step> = (0..self.parameters.lesson.max(1))
+            let drawn: Vec<&Step> = (0..self.parameters.training_batch.max(1))
                 .map(|_| known[self.explored.rng.random_range(0..known.len())])
                 .collect();
             let drawn: Vec<(&Step, f32)> =
@@ -286,14 +288,14 @@ impl Na2c {
 
     fn reward(&self, point: &Point) -> f32 {
         let best = self.centre.as_ref().and_then(|(_, cost)| *cost);
-        Cost::goodness(self.costs.get(point).copied().flatten(), best) as f32
+        Cost::relative_fitness(self.costs.get(point).copied().flatten(), best) as f32
     }
 
     /// The slopes of the losses of the actor and the critic, for steps with these rewards.
     fn slopes(&self, steps: &[(&Step, f32)]) -> [Vec<f32>; 2] {
         let (actor, critic) = (&self.actor.network, &self.critic.network);
         let rows = |end: fn(&Step) -> &[f32]| {
-            Matrix::of(self.inputs.width(), steps.iter().map(|(step, _)| end(step)))
+            Matrix::from_rows(self.inputs.width(), steps.iter().map(|(step, _)| end(step)))
         };
         let ahead = critic.forward(rows(|step| &step.to));
         let values = critic.forward(rows(|step| &step.from));
@@ -301,9 +303,9 @@ impl Na2c {
         let discount = self.parameters.discount as f32;
         let advantages: Vec<f32> =
             each.map(|(((_, reward), value), ahead)| reward + discount * ahead - value).collect();
-        let of_critic = critic.backward(&values, of_values(&advantages));
+        let of_critic = critic.backward(&values, critic_slopes(&advantages));
         let values = actor.forward(rows(|step| &step.from));
-        let slopes = of_logits(steps, &advantages, self.parameters.entropy as f32, values.outputs());
+        let slopes = actor_slopes(steps, &advantages, self.parameters.entropy as f32, values.outputs());
         [actor.backward(&values, slopes), of_critic]
     }
 
@@ -316,7 +318,7 @@ impl Na2c {
 
 /// The slopes of the critic's loss with respect to its values. The loss is the mean of the squared
 /// advantages, and an advantage decreases by as much as the value increases.
-fn of_values(advantages: &[f32]) -> Matrix {
+fn critic_slopes(advantages: &[f32]) -> Matrix {
     let share = 1.0 / advantages.len() as f32;
     let numbers = advantages.iter().map(|advantage| -2.0 * share * advantage).collect();
     Matrix { rows: advantages.len(), columns: 1, numbers }
@@ -324,11 +326,11 @@ fn of_values(advantages: &[f32]) -> Matrix {
 
 /// The slopes of the actor's loss with respect to its logits. The loss is the mean of -A ln π(d),
 /// for the direction d of a step and its advantage A, less the weighted entropy of the policy π.
-fn of_logits(steps: &[(&Step, f32)], advantages: &[f32], entropy: f32, logits: &Matrix) -> Matrix {
+fn actor_slopes(steps: &[(&Step, f32)], advantages: &[f32], entropy: f32, logits: &Matrix) -> Matrix {
     let (share, mut slopes) = (1.0 / steps.len() as f32, logits.clone());
     for (at, ((step, _), advantage)) in steps.iter().zip(advantages).enumerate() {
         let row = slopes.row_mut(at);
-        row.iter_mut().zip(&step.open).for_each(|(logit, open)| *logit += open);
+        row.iter_mut().zip(&step.mask).for_each(|(logit, open)| *logit += open);
         log_softmax(row);
         let certainty: f32 = row.iter().map(|logarithm| logarithm.exp() * logarithm).sum();
         for logarithm in row.iter_mut() {
@@ -348,16 +350,17 @@ impl Planner for Na2c {
     fn plan(&mut self) {
         self.learn();
         let (mut steps, mut in_vain) = (self.steps(), 0);
-        while self.explored.drawn() < self.parameters.batch && in_vain < MOST_IN_VAIN {
-            let before = self.explored.drawn();
+        while self.explored.queued() < self.parameters.batch && in_vain < MAX_FAILED_WALKS {
+            let before = self.explored.queued();
             self.walk(steps);
-            if self.explored.drawn() == before {
+            if self.explored.queued() == before {
                 in_vain += 1;
-                steps = if in_vain % IN_VAIN == 0 { 2 * steps } else { steps }.min(LONGEST);
+                steps =
+                    if in_vain % WALKS_BEFORE_LONGER == 0 { 2 * steps } else { steps }.min(MAX_WALK_STEPS);
             }
         }
-        if self.explored.drawn() == 0 {
-            self.explored.draw_any();
+        if self.explored.queued() == 0 {
+            self.explored.queue_random();
         }
         self.episodes += 1;
     }
@@ -368,23 +371,23 @@ impl Strategy for Na2c {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
-            if !self.explored.is_visited(&told.point) {
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
+            if !self.explored.is_visited(&result.point) {
                 continue;
             }
-            self.news = true;
-            self.costs.insert(told.point.clone(), cost);
+            self.has_new_results = true;
+            self.costs.insert(result.point.clone(), cost);
             let better =
                 |own: Cost| self.centre.as_ref().is_none_or(|(_, best)| best.is_none_or(|best| own < best));
             if let Some(cost) = cost.filter(|cost| better(*cost)) {
-                self.centre = Some((told.point.clone(), Some(cost)));
-                self.improved = self.episodes;
+                self.centre = Some((result.point.clone(), Some(cost)));
+                self.last_improvement = self.episodes;
             }
         }
     }
@@ -399,25 +402,25 @@ mod tests {
     fn slopes_of_the_actor_are_those_of_small_changes() {
         let step = |direction: usize, open: [f32; 4]| Step {
             from: Vec::new(),
-            open: open.to_vec(),
+            mask: open.to_vec(),
             direction,
             to: Vec::new(),
             point: Point::default(),
         };
-        let steps = [step(1, [0.0; 4]), step(0, [0.0, CLOSED, 0.0, 0.0])];
+        let steps = [step(1, [0.0; 4]), step(0, [0.0, MASKED_LOGIT, 0.0, 0.0])];
         let steps: Vec<(&Step, f32)> = steps.iter().map(|step| (step, 0.0)).collect();
         let (advantages, entropy) = ([0.7, -0.4], 0.3);
         let loss = |logits: &Matrix| -> f32 {
             let each = steps.iter().zip(advantages).enumerate().map(|(at, ((step, _), advantage))| {
-                let mut row: Vec<f32> = logits.row(at).iter().zip(&step.open).map(|(a, b)| a + b).collect();
+                let mut row: Vec<f32> = logits.row(at).iter().zip(&step.mask).map(|(a, b)| a + b).collect();
                 log_softmax(&mut row);
                 let certainty: f32 = row.iter().map(|logarithm| logarithm.exp() * logarithm).sum();
                 entropy * certainty - advantage * row[step.direction]
             });
             each.sum::<f32>() / 2.0
         };
-        let logits = Matrix::of(4, [&[0.3, -0.2, 0.9, 0.1][..], &[-0.5, 0.4, 0.2, 0.8]]);
-        let slopes = of_logits(&steps, &advantages, entropy, &logits);
+        let logits = Matrix::from_rows(4, [&[0.3, -0.2, 0.9, 0.1][..], &[-0.5, 0.4, 0.2, 0.8]]);
+        let slopes = actor_slopes(&steps, &advantages, entropy, &logits);
         for at in 0..8 {
             let moved = |by: f32| {
                 let mut other = logits.clone();

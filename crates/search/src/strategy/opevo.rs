@@ -45,7 +45,7 @@ const WALKS: usize = 100;
 
 /// The average number of knobs that change from a parent to its child, if starting points are
 /// given.
-const CHANGED: f64 = 3.0;
+const MUTATED_KNOBS: f64 = 3.0;
 
 /// The parameters of [`OpEvo`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,24 +79,24 @@ pub struct OpEvo {
 impl OpEvo {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> OpEvo {
-        let busy = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).count();
-        let few = if start.points.is_empty() { 1.0 } else { CHANGED / busy.max(1) as f64 };
+        let open_knobs = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).count();
+        let rate_limit = if start.points.is_empty() { 1.0 } else { MUTATED_KNOBS / open_knobs.max(1) as f64 };
         let parameters = Parameters {
-            offspring: parameters.offspring.max(start.together),
-            mutation_rate: parameters.mutation_rate.min(few),
+            offspring: parameters.offspring.max(start.parallel_trials),
+            mutation_rate: parameters.mutation_rate.min(rate_limit),
             ..parameters
         };
         OpEvo { parameters, explored: Explored::new(knobs, start), ranking: Ranking::default(), founders: 0 }
     }
 
     fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
+        if let Some(point) = self.explored.next_starting_point() {
             self.founders += 1;
             return Some(point);
         }
         if self.founders < self.parameters.parents {
             self.founders += 1;
-            return self.explored.fresh();
+            return self.explored.random_new_point();
         }
         if self.explored.open() >= self.parameters.offspring.max(1) {
             return None;
@@ -112,7 +112,7 @@ impl OpEvo {
         }
         let parents = || self.ranking.iter().take(self.parameters.parents.max(1));
         let Ok(chances) = WeightedIndex::new(parents().map(|(_, cost)| cost.fitness())) else {
-            return self.explored.fresh();
+            return self.explored.random_new_point();
         };
         let parents: Vec<&Point> = parents().map(|(point, _)| point).collect();
         let inherit = |knob: usize| parents[chances.sample(&mut self.explored.rng)].0[knob].clone();
@@ -124,7 +124,7 @@ impl OpEvo {
                 return Some(child);
             }
         }
-        self.explored.fresh()
+        self.explored.random_new_point()
     }
 }
 
@@ -133,14 +133,14 @@ impl Strategy for OpEvo {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
+    fn propose(&mut self, count: usize) -> Vec<Point> {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            if let Some(cost) = self.explored.told(told) {
-                self.ranking.insert(told.point.clone(), cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            if let Some(cost) = self.explored.record(result) {
+                self.ranking.insert(result.point.clone(), cost);
             }
         }
     }

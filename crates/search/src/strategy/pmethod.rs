@@ -31,12 +31,12 @@ pub struct Parameters {
     /// γ: how strongly the draw of starts prefers better points.
     pub gamma: f64,
     /// The number of random points to begin with, if no starting points are given.
-    pub first: usize,
+    pub random_points: usize,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { starts: 2, gamma: 32.0, first: 16 }
+        Parameters { starts: 2, gamma: 32.0, random_points: 16 }
     }
 }
 
@@ -50,9 +50,9 @@ pub struct PMethod {
 impl PMethod {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> PMethod {
-        let first = if start.points.is_empty() { parameters.first } else { 0 };
+        let first = if start.points.is_empty() { parameters.random_points } else { 0 };
         let mut explored = Explored::new(knobs, start);
-        explored.draw_some(first);
+        explored.queue_random_points(first);
         PMethod { parameters, explored, pool: Pool::default() }
     }
 }
@@ -65,14 +65,14 @@ impl Planner for PMethod {
     /// Draws the neighbours of the starts, or random points.
     fn plan(&mut self) {
         let Parameters { starts, gamma, .. } = self.parameters;
-        while self.explored.drawn() == 0 {
+        while self.explored.queued() == 0 {
             let starts = self.pool.draw(starts.max(1), gamma, &mut self.explored.rng);
-            if starts.is_empty() && !self.explored.draw_any() {
+            if starts.is_empty() && !self.explored.queue_random() {
                 return;
             }
             for start in starts {
                 for neighbour in self.explored.knobs.neighbours(&start) {
-                    self.explored.draw(&neighbour);
+                    self.explored.queue_if_new(&neighbour);
                 }
                 self.pool.remove(&start);
             }
@@ -85,14 +85,14 @@ impl Strategy for PMethod {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            if let Some(cost) = self.explored.told(told) {
-                self.pool.insert(told.point.clone(), cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            if let Some(cost) = self.explored.record(result) {
+                self.pool.insert(result.point.clone(), cost);
             }
         }
     }

@@ -13,7 +13,7 @@ use super::ranking::{Cost, Ranking};
 use crate::knob::Point;
 
 /// The least weight of a point that can be drawn. There may be thousands of points with less.
-const LEAST_WEIGHT: f64 = 1e-4;
+const MIN_WEIGHT: f64 = 1e-4;
 
 /// The points that can be starts.
 #[derive(Default)]
@@ -34,12 +34,12 @@ impl Pool {
     /// Draws up to `count` different points with the parameter γ.
     pub fn draw<R: Rng + ?Sized>(&self, count: usize, gamma: f64, rng: &mut R) -> Vec<Point> {
         let Some((_, best)) = self.ranking.iter().next() else { return Vec::new() };
-        let weight = |cost: Cost| (-gamma * (1.0 - Cost::goodness(Some(cost), Some(best)))).exp();
+        let weight = |cost: Cost| (-gamma * (1.0 - Cost::relative_fitness(Some(cost), Some(best)))).exp();
         let mut open: Vec<(&Point, f64)> = self
             .ranking
             .iter()
             .map(|(point, cost)| (point, weight(cost)))
-            .take_while(|(_, weight)| *weight >= LEAST_WEIGHT)
+            .take_while(|(_, weight)| *weight >= MIN_WEIGHT)
             .collect();
         let mut drawn = Vec::new();
         while drawn.len() < count

@@ -13,7 +13,7 @@
 //! training rounds.
 //!
 //! If trials of other programs are given, X first learns from steps that trees score by these
-//! trials (`learning/teacher.rs`). The paper starts every search from scratch.
+//! trials (`learning/transfer.rs`). The paper starts every search from scratch.
 //!
 //! Departures:
 //!
@@ -30,7 +30,7 @@ use rand::RngExt;
 use rand::seq::IteratorRandom;
 
 use super::explored::{Explored, Planner};
-use super::learning::{AdaDelta, Imagined, Inputs, Matrix, Network, imagined};
+use super::learning::{AdaDelta, Inputs, Matrix, Network, PredictedStep, predicted_steps};
 use super::pool::Pool;
 use super::ranking::Cost;
 use super::{Entry, Start, Strategy, TrialResult};
@@ -47,10 +47,10 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The number of trials between two trainings.
-const BETWEEN_LESSONS: usize = 5;
+const TRIALS_BETWEEN_TRAININGS: usize = 5;
 /// The number of training rounds with imagined steps, and the largest gain of an imagined step.
-const IMAGINED_ROUNDS: usize = 60;
-const MOST_IMAGINED: f32 = 2.0;
+const PRETRAINING_ROUNDS: usize = 60;
+const MAX_PREDICTED_GAIN: f32 = 2.0;
 
 /// The parameters of [`QMethod`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,13 +62,13 @@ pub struct Parameters {
     /// γ: how strongly the draw of starts prefers better points.
     pub gamma: f64,
     /// The number of random points to begin with, if no starting points are given.
-    pub first: usize,
+    pub random_points: usize,
     /// α: the discount of the best direction from the next point.
     pub discount: f64,
     /// The width of the hidden layers.
     pub hidden: usize,
     /// The largest number of steps in one training batch.
-    pub lesson: usize,
+    pub training_batch: usize,
     /// The number of training rounds after each five trials.
     pub rounds: usize,
 }
@@ -79,10 +79,10 @@ impl Default for Parameters {
             starts: 2,
             steps: 1,
             gamma: 32.0,
-            first: 16,
+            random_points: 16,
             discount: 0.7,
             hidden: 64,
-            lesson: 128,
+            training_batch: 128,
             rounds: 8,
         }
     }
@@ -97,8 +97,8 @@ struct Step {
 
 impl Step {
     /// Converts an imagined step, and returns it with its predicted gain.
-    fn imagined(own: Imagined) -> (Step, f32) {
-        let brought = (own.after / own.before - 1.0).min(MOST_IMAGINED);
+    fn from_prediction(own: PredictedStep) -> (Step, f32) {
+        let brought = (own.after / own.before - 1.0).min(MAX_PREDICTED_GAIN);
         (Step { from: own.from, direction: own.direction, to: own.to }, brought)
     }
 }
@@ -112,26 +112,30 @@ pub struct QMethod {
     network: Network,
     optimiser: AdaDelta,
     /// The older copy Y of the network.
-    older: Network,
+    target_network: Network,
     /// The costs of all points with known results; `None` for invalid points.
     costs: HashMap<Point, Option<Cost>>,
     pool: Pool,
     steps: Vec<Step>,
     /// Imagined steps with their predicted gains.
-    imagined: Vec<(Step, f32)>,
+    predicted: Vec<(Step, f32)>,
     trials: usize,
 }
 
 impl QMethod {
     /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
-        let first = if start.points.is_empty() { parameters.first } else { 0 };
-        let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
-        let imagined =
-            imagined(knobs, &start).into_iter().filter(|own| own.before > 0.0).map(Step::imagined).collect();
+        let first = if start.points.is_empty() { parameters.random_points } else { 0 };
+        let parameters =
+            Parameters { starts: parameters.starts.max(start.parallel_trials).max(1), ..parameters };
+        let imagined = predicted_steps(knobs, &start)
+            .into_iter()
+            .filter(|own| own.before > 0.0)
+            .map(Step::from_prediction)
+            .collect();
         let mut explored = Explored::new(knobs, start);
-        explored.draw_some(first);
-        let inputs = Inputs::of(knobs);
+        explored.queue_random_points(first);
+        let inputs = Inputs::new(knobs);
         let hidden = parameters.hidden.max(1);
         let widths = [inputs.width(), hidden, hidden, hidden, knobs.directions()];
         let network = Network::new(&widths, &mut explored.rng);
@@ -140,27 +144,27 @@ impl QMethod {
             explored,
             inputs,
             optimiser: AdaDelta::new(network.size()),
-            older: network.clone(),
+            target_network: network.clone(),
             network,
             costs: HashMap::new(),
             pool: Pool::default(),
             steps: Vec::new(),
-            imagined,
+            predicted: imagined,
             trials: 0,
         };
-        method.learn_from_imagined();
+        method.pretrain();
         method
     }
 
     /// Trains the network with imagined steps.
-    fn learn_from_imagined(&mut self) {
-        for _ in 0..if self.imagined.is_empty() { 0 } else { IMAGINED_ROUNDS } {
+    fn pretrain(&mut self) {
+        for _ in 0..if self.predicted.is_empty() { 0 } else { PRETRAINING_ROUNDS } {
             let known: Vec<(&Step, f32)> =
-                self.imagined.iter().map(|(step, brought)| (step, *brought)).collect();
+                self.predicted.iter().map(|(step, brought)| (step, *brought)).collect();
             let slopes = self.slopes(&known);
             self.optimiser.step(self.network.weights(), &slopes);
         }
-        self.older = self.network.clone();
+        self.target_network = self.network.clone();
     }
 
     /// Takes some steps from `start`, each in the best direction.
@@ -178,7 +182,8 @@ impl QMethod {
     /// Draws the neighbour in the best direction that leads to an unvisited point.
     fn step(&mut self, at: &Point) -> Option<Point> {
         let Explored { knobs, .. } = &self.explored;
-        let moves = knobs.directed_moves(at).into_iter().map(|(direction, step)| (direction, at.after(step)));
+        let moves =
+            knobs.directed_moves(at).into_iter().map(|(direction, step)| (direction, at.with_move(step)));
         let open: Vec<(usize, Point)> = moves.filter(|(_, point)| !self.explored.is_visited(point)).collect();
         if open.is_empty() {
             return None;
@@ -190,20 +195,20 @@ impl QMethod {
             .max_by(|left, right| values[*left].total_cmp(&values[*right]))?;
         let several = open.into_iter().filter(|(direction, _)| *direction == best);
         let (direction, to) = several.choose(&mut self.explored.rng)?;
-        self.explored.draw(&to);
+        self.explored.queue_if_new(&to);
         self.steps.push(Step { from: at.clone(), direction, to: to.clone() });
         Some(to)
     }
 
     fn learn(&mut self) {
-        let own = self.steps.iter().filter_map(|step| Some((step, self.brought(step)?)));
+        let own = self.steps.iter().filter_map(|step| Some((step, self.gain(step)?)));
         // Imagined steps stay in the training data until there are as many real steps.
-        let taught = self.imagined.iter().map(|(step, brought)| (step, *brought));
+        let taught = self.predicted.iter().map(|(step, brought)| (step, *brought));
         let known: Vec<(&Step, f32)> = own.chain(taught.skip(self.steps.len())).collect();
         if known.is_empty() {
             return;
         }
-        let most = self.parameters.lesson.max(1);
+        let most = self.parameters.training_batch.max(1);
         for _ in 0..self.parameters.rounds {
             let drawn: Vec<(&Step, f32)> = match known.len() <= most {
                 true => known.clone(),
@@ -212,11 +217,11 @@ impl QMethod {
             let slopes = self.slopes(&drawn);
             self.optimiser.step(self.network.weights(), &slopes);
         }
-        self.older = self.network.clone();
+        self.target_network = self.network.clone();
     }
 
     /// The gain of a step, once the costs of both ends are known: (E_e - E_p) / E_p.
-    fn brought(&self, step: &Step) -> Option<f32> {
+    fn gain(&self, step: &Step) -> Option<f32> {
         let (from, to) = (self.costs.get(&step.from)?.as_ref()?, self.costs.get(&step.to)?);
         Some(to.map_or(-1.0, |to| (to.fitness() / from.fitness() - 1.0) as f32))
     }
@@ -227,9 +232,9 @@ impl QMethod {
         let rows = |end: fn(&Step) -> &Point| {
             let rows: Vec<Vec<f32>> =
                 steps.iter().map(|(step, _)| self.inputs.row(&self.explored.knobs, end(step))).collect();
-            Matrix::of(self.inputs.width(), rows.iter().map(Vec::as_slice))
+            Matrix::from_rows(self.inputs.width(), rows.iter().map(Vec::as_slice))
         };
-        let ahead = self.older.forward(rows(|step| &step.to));
+        let ahead = self.target_network.forward(rows(|step| &step.to));
         let values = self.network.forward(rows(|step| &step.from));
         let mut slopes = Matrix::zeros(steps.len(), self.explored.knobs.directions());
         for (at, (step, brought)) in steps.iter().enumerate() {
@@ -250,13 +255,13 @@ impl Planner for QMethod {
     /// Draws steps from the starts, or random points.
     fn plan(&mut self) {
         self.trials += 1;
-        if self.trials.is_multiple_of(BETWEEN_LESSONS) {
+        if self.trials.is_multiple_of(TRIALS_BETWEEN_TRAININGS) {
             self.learn();
         }
-        while self.explored.drawn() == 0 {
+        while self.explored.queued() == 0 {
             let starts =
                 self.pool.draw(self.parameters.starts, self.parameters.gamma, &mut self.explored.rng);
-            if starts.is_empty() && !self.explored.draw_any() {
+            if starts.is_empty() && !self.explored.queue_random() {
                 return;
             }
             starts.into_iter().for_each(|start| self.walk(&start));
@@ -269,18 +274,18 @@ impl Strategy for QMethod {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next_point()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            let cost = self.explored.told(told);
-            if self.explored.is_visited(&told.point) {
-                self.costs.insert(told.point.clone(), cost);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            let cost = self.explored.record(result);
+            if self.explored.is_visited(&result.point) {
+                self.costs.insert(result.point.clone(), cost);
             }
             if let Some(cost) = cost {
-                self.pool.insert(told.point.clone(), cost);
+                self.pool.insert(result.point.clone(), cost);
             }
         }
     }

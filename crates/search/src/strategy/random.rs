@@ -31,14 +31,14 @@ impl Strategy for Random {
         NAME
     }
 
-    fn ask(&mut self, count: usize) -> Vec<Point> {
-        let next = || self.explored.start().or_else(|| self.explored.fresh());
+    fn propose(&mut self, count: usize) -> Vec<Point> {
+        let next = || self.explored.next_starting_point().or_else(|| self.explored.random_new_point());
         std::iter::from_fn(next).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[TrialResult]) {
-        for told in results {
-            self.explored.told(told);
+    fn report(&mut self, results: &[TrialResult]) {
+        for result in results {
+            self.explored.record(result);
         }
     }
 }

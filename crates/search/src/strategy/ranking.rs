@@ -10,7 +10,7 @@ use crate::knob::Point;
 pub(super) struct Cost(f64);
 
 /// The least cost that counts. No clock resolves smaller costs, and the inverse stays finite.
-const LEAST_SECONDS: f64 = 1e-12;
+const MIN_SECONDS: f64 = 1e-12;
 
 impl Cost {
     pub fn new(seconds: f64) -> Option<Cost> {
@@ -20,12 +20,12 @@ impl Cost {
     /// The fitness, which is inverse to the time, as in both Tensor Comprehensions and OpEvo (which
     /// calls it FLOPS).
     pub fn fitness(self) -> f64 {
-        1.0 / self.0.max(LEAST_SECONDS)
+        1.0 / self.0.max(MIN_SECONDS)
     }
 
     /// The fitness relative to the best cost: 1 for the best, less for others, 0 for an invalid
     /// point. Hence all programs have the same range.
-    pub fn goodness(own: Option<Cost>, best: Option<Cost>) -> f64 {
+    pub fn relative_fitness(own: Option<Cost>, best: Option<Cost>) -> f64 {
         own.zip(best).map_or(0.0, |(own, best)| own.fitness() / best.fitness())
     }
 }

@@ -1,8 +1,8 @@
 //! Checks sizes that must be equal: those that calls require, and those that one variable runs
 //! over.
 
-use tilewright_ir::draft::Draft;
-use tilewright_ir::prove::nonnegative;
+use tilewright_ir::prove::can_prove_nonnegative;
+use tilewright_ir::unchecked::UncheckedProgram;
 use tilewright_ir::{IndexExpr, print};
 
 use super::model::{MixedSizes, Model};
@@ -10,20 +10,20 @@ use crate::diagnostic::{Code, Diagnostic};
 
 /// Reports extents that a call requires to be equal and that are not. `requirements` are
 /// expressions that are never negative.
-pub(super) fn check_calls(model: &mut Model, draft: &Draft, requirements: &[IndexExpr]) {
+pub(super) fn check_calls(model: &mut Model, draft: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found = Vec::new();
     for equal in &model.equal_sizes {
         let (Some(left), Some(right)) = (model.with_extents(&equal.left), model.with_extents(&equal.right))
         else {
             continue;
         };
-        let (left, right) = (draft.at_given_sizes(&left), draft.at_given_sizes(&right));
+        let (left, right) = (draft.substitute_given_sizes(&left), draft.substitute_given_sizes(&right));
         if !are_equal(&left, &right, draft, requirements) {
             let (left, right) = (print::index(&left, draft), print::index(&right, draft));
             let message = format!("sizes differ: {left} and {right}");
             found.push(
                 Diagnostic::error(Code::SizeMismatch, equal.span, message)
-                    .label(format!("{} is {left}, but must be {right}", equal.what)),
+                    .label(format!("{} is {left}, but must be {right}", equal.description)),
             );
         }
     }
@@ -32,11 +32,13 @@ pub(super) fn check_calls(model: &mut Model, draft: &Draft, requirements: &[Inde
 
 /// Refuses variables that run over two different numbers. Warns of variables whose range was cut to
 /// the smaller of two sizes.
-pub(super) fn check_variables(model: &mut Model, draft: &Draft, requirements: &[IndexExpr]) {
+pub(super) fn check_variables(model: &mut Model, draft: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found: Vec<Diagnostic> = Vec::new();
     for mixed in &model.mixed_sizes {
-        let (left, right) =
-            (draft.at_given_sizes(&mixed.left.extent), draft.at_given_sizes(&mixed.right.extent));
+        let (left, right) = (
+            draft.substitute_given_sizes(&mixed.left.extent),
+            draft.substitute_given_sizes(&mixed.right.extent),
+        );
         let same = are_equal(&left, &right, draft, requirements);
         if !same && !found.iter().any(|other| other.primary.0 == mixed.right.span) {
             found.push(mixed_sizes(model, mixed, [print::index(&left, draft), print::index(&right, draft)]));
@@ -45,9 +47,15 @@ pub(super) fn check_variables(model: &mut Model, draft: &Draft, requirements: &[
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-fn are_equal(left: &IndexExpr, right: &IndexExpr, draft: &Draft, requirements: &[IndexExpr]) -> bool {
+fn are_equal(
+    left: &IndexExpr,
+    right: &IndexExpr,
+    draft: &UncheckedProgram,
+    requirements: &[IndexExpr],
+) -> bool {
     let difference = left.sub(right);
-    nonnegative(&difference, requirements, draft) && nonnegative(&difference.scale(-1), requirements, draft)
+    can_prove_nonnegative(&difference, requirements, draft)
+        && can_prove_nonnegative(&difference.scale(-1), requirements, draft)
 }
 
 /// The message about a variable that runs over two sizes, which are given as text.
@@ -65,6 +73,6 @@ fn mixed_sizes(model: &Model, mixed: &MixedSizes, [one, other]: [String; 2]) -> 
     };
     diagnostic
         .label(format!("{other} here"))
-        .also(left.span, format!("{one} here"))
-        .help("if they are meant to be equal, give both dimensions one name; if not, say so with `where`")
+        .secondary_label(left.span, format!("{one} here"))
+        .help("if they must be equal, give both dimensions one name; if not, use `where` for the range")
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::draft::{Parts, Read, reads_of};
+use tilewright_ir::unchecked::{Parts, Read, collect_reads};
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,
     UnaryOp,
@@ -15,8 +15,8 @@ use tilewright_ir::{
 
 use super::model::Model;
 use super::reason::{Reason, ReasonKind};
-use super::resolved::{Value, ValueKind};
-use super::types::{NoCommonType, Ty, check_store, promote, type_of};
+use super::types::{NoCommonType, PartialType, check_store, promote, type_of};
+use super::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 
@@ -37,7 +37,7 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
     // The resolved parts are restored below, so that messages can use them.
     let resolved = std::mem::replace(
         &mut model.statements[at].resolved,
-        super::model::Resolved {
+        super::model::ResolvedStatement {
             indices: Vec::new(),
             value: Value::new(ValueKind::Bool(false), Default::default()),
             exists: Vec::new(),
@@ -45,20 +45,20 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
         },
     );
     let indices: Option<Vec<IndexExpr>> = resolved.indices.iter().map(|value| index(value, model)).collect();
-    let value = value_as(&resolved.value, wanted.compute_type(), model);
+    let value = lower_as(&resolved.value, wanted.compute_type(), model);
     let exists: Option<Vec<Expr>> = resolved
         .exists
         .iter()
         .map(|value| {
-            let dtype = type_of(value, model).settle().unwrap_or(DType::Float32).compute_type();
-            value_as(value, dtype, model)
+            let dtype = type_of(value, model).or_default().unwrap_or(DType::Float32).compute_type();
+            lower_as(value, dtype, model)
         })
         .collect();
     for (var, from, to) in &resolved.ranges {
         if let (Some(from_index), Some(to_index)) = (bound(from, model), bound(to, model)) {
             let declared = &mut model.vars[var.index()];
             declared.range = Some(tilewright_ir::Range { from: from_index, to: to_index });
-            declared.because.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Where });
+            declared.reasons.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Where });
         } else {
             model.statements[at].resolved = resolved;
             return None;
@@ -67,8 +67,8 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
     model.statements[at].resolved = resolved;
     let (indices, value) = (indices?, value?);
     let mut parts = Parts::new(indices, value);
-    let named = exists?.into_iter().flat_map(|expr| reads_of(&expr, &[]));
-    parts.reads.extend(named.map(|read| Read { exists: true, ..read }));
+    let named = exists?.into_iter().flat_map(|expr| collect_reads(&expr, &[]));
+    parts.reads.extend(named.map(|read| Read { is_existence_only: true, ..read }));
     Some(parts)
 }
 
@@ -76,11 +76,11 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
 pub(super) fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let lowered = index(value, model)?;
     if lowered.has_data() || !lowered.vars().is_empty() {
-        let what = "the bounds of a range are of sizes and integer scalars only";
+        let what = "the bounds of a range may depend on sizes and integer scalars only";
         model.report(
             Diagnostic::error(Code::InvalidRange, value.span, what)
-                .label("this varies inside the program")
-                .help(crate::check::resolve::TRIANGLE_HELP),
+                .label("this depends on variables or data")
+                .help(crate::check::resolve::DEPENDENT_RANGE_HELP),
         );
         return None;
     }
@@ -117,7 +117,7 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         ValueKind::Extent(tensor, dimension) => IndexExpr::atom(Atom::Extent(*tensor, *dimension)),
         ValueKind::Unary(UnaryOp::Neg, operand) => index_parts(operand, model)?.scale(-1),
         ValueKind::Binary(op, operands) if is_index_operator(*op) => {
-            if type_of(value, model).settle().is_some_and(DType::is_float) {
+            if type_of(value, model).or_default().is_some_and(DType::is_float) {
                 return data(value, model);
             }
             let left = index_parts(&operands[0], model)?;
@@ -149,7 +149,7 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         ValueKind::Call(Builtin::Abs, arguments) if !is_float(&arguments[0], model) => {
             let inner = index_parts(&arguments[0], model)?;
             let plain = |atom: &Atom| matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..));
-            if inner.any(&mut |atom| !plain(atom)) {
+            if inner.any_atom(&mut |atom| !plain(atom)) {
                 // The maximum contains the whole expression twice, so nested `abs` calls would grow
                 // exponentially.
                 return data(value, model);
@@ -193,7 +193,7 @@ fn is_index_operator(op: BinaryOp) -> bool {
 }
 
 fn is_float(value: &Value, model: &Model) -> bool {
-    type_of(value, model).settle().is_some_and(DType::is_float)
+    type_of(value, model).or_default().is_some_and(DType::is_float)
 }
 
 fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
@@ -226,7 +226,7 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         }
         _ => (value, None),
     };
-    let dtype = type_of(inner, model).settle().unwrap_or(DType::Int32);
+    let dtype = type_of(inner, model).or_default().unwrap_or(DType::Int32);
     if dtype.is_float() {
         model.report(
             Diagnostic::error(
@@ -252,7 +252,7 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         }
         return index_parts(inner, model);
     }
-    let value = strip_widening(value_as(inner, dtype, model)?);
+    let value = strip_widening(lower_as(inner, dtype, model)?);
     Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
 }
 
@@ -272,17 +272,17 @@ fn strip_widening(value: Expr) -> Expr {
 /// literals, and is not a mere literal. Such a value is an index, and exact. A cast to int64
 /// preserves every index; a cast to a narrower type wraps.
 fn is_pure_index(value: &Value, model: &Model) -> bool {
-    is_index_through(&[DType::Int64], value, model)
+    is_index_ignoring_casts(&[DType::Int64], value, model)
 }
 
 /// Like `is_pure_index`, for a value inside a subscript, where a cast to int32 changes nothing
 /// either.
 fn is_pure_subscript(value: &Value, model: &Model) -> bool {
-    is_index_through(&[DType::Int32, DType::Int64], value, model)
+    is_index_ignoring_casts(&[DType::Int32, DType::Int64], value, model)
 }
 
 /// Returns true when the value is an index after casts to the given types are ignored.
-fn is_index_through(casts: &[DType], value: &Value, model: &Model) -> bool {
+fn is_index_ignoring_casts(casts: &[DType], value: &Value, model: &Model) -> bool {
     fn parts(casts: &[DType], value: &Value, model: &Model, any: &mut bool) -> bool {
         match &value.kind {
             ValueKind::Int(_, Suffix::None) => true,
@@ -308,7 +308,7 @@ fn is_index_through(casts: &[DType], value: &Value, model: &Model) -> bool {
 
 /// Lowers the value to a typed expression of `wanted`, which is a compute type, or returns `None`
 /// after a report.
-fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
+fn lower_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     if is_pure_index(value, model) && wanted != DType::Bool {
         // The product of a scalar and a variable is a stride only inside a subscript.
         let outside = std::mem::replace(&mut model.in_value, true);
@@ -318,17 +318,17 @@ fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
         return Some(Expr { dtype: wanted, kind: ExprKind::Index(Box::new(lowered)) });
     }
     let own = match type_of(value, model) {
-        Ty::Is(dtype) => dtype,
+        PartialType::Definite(dtype) => dtype,
         // A literal condition is not a truth value: it is computed as an int32 and compared with 0.
         _ if wanted == DType::Bool => DType::Int32,
         _ => wanted,
     };
-    let expr = value_in(value, own, model)?;
+    let expr = lower_in_own_type(value, own, model)?;
     Some(expr.cast(own.compute_type()).cast(wanted))
 }
 
 /// Lowers the value in its own type.
-fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
+fn lower_in_own_type(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
     let compute = own.compute_type();
     Some(match &value.kind {
         ValueKind::Int(number, _) => integer_literal(*number, value, own, model)?,
@@ -356,7 +356,7 @@ fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
         ValueKind::Unary(UnaryOp::Neg, operand) => match &operand.kind {
             ValueKind::Int(number, _) => integer_literal(-number, value, own, model)?,
             _ => {
-                let operand = value_as(operand, compute, model)?;
+                let operand = lower_as(operand, compute, model)?;
                 Expr { dtype: compute, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(operand)) }
             }
         },
@@ -368,17 +368,17 @@ fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
         ValueKind::Binary(op, operands) => {
             common_type(operands.as_slice(), value, model)?;
             let (left, right) =
-                (value_as(&operands[0], compute, model), value_as(&operands[1], compute, model));
+                (lower_as(&operands[0], compute, model), lower_as(&operands[1], compute, model));
             Expr::binary(*op, left?, right?)
         }
         ValueKind::Select(operands) => {
             common_type(&operands[1..], value, model)?;
             let chosen = condition(&operands[0], model);
             let (then, otherwise) =
-                (value_as(&operands[1], compute, model), value_as(&operands[2], compute, model));
+                (lower_as(&operands[1], compute, model), lower_as(&operands[2], compute, model));
             Expr { dtype: compute, kind: ExprKind::Select(Box::new([chosen?, then?, otherwise?])) }
         }
-        ValueKind::Bounded(parts) => value_in(&parts[0], own, model)?,
+        ValueKind::Bounded(parts) => lower_in_own_type(&parts[0], own, model)?,
     })
 }
 
@@ -388,8 +388,8 @@ fn integer_literal(number: i128, value: &Value, own: DType, model: &mut Model) -
         && !(low..=high).contains(&number)
     {
         let message = format!("{number} does not fit {own}");
-        let help =
-            "a literal takes the type of what it meets; convert that to a wider type first: `int32(…)`";
+        let help = "a literal takes the type of the other operand or of the target; use a wider type \
+                    there: `int32(…)`";
         model.report(Diagnostic::error(Code::TypeMismatch, value.span, message).help(help));
         return None;
     }
@@ -402,22 +402,22 @@ fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
     }
     let own = match type_of(operand, model) {
         // The exact value of a literal is converted: uint8(300) is 44. The same holds for an index.
-        Ty::Int => DType::Int64,
+        PartialType::Int => DType::Int64,
         _ if is_pure_index(operand, model) => DType::Int64,
-        Ty::Float => DType::Float64,
-        ty => ty.settle().unwrap_or(dtype),
+        PartialType::Float => DType::Float64,
+        ty => ty.or_default().unwrap_or(dtype),
     };
-    Some(value_as(operand, own.compute_type(), model)?.cast(dtype))
+    Some(lower_as(operand, own.compute_type(), model)?.cast(dtype))
 }
 
 fn condition(value: &Value, model: &mut Model) -> Option<Expr> {
-    let dtype = type_of(value, model).settle().unwrap_or(DType::Int32);
+    let dtype = type_of(value, model).or_default().unwrap_or(DType::Int32);
     if dtype == DType::Bool {
-        return value_as(value, DType::Bool, model);
+        return lower_as(value, DType::Bool, model);
     }
     // The exact value of an index is compared.
     let compute = if is_pure_index(value, model) { DType::Int64 } else { dtype.compute_type() };
-    let number = value_as(value, compute, model)?;
+    let number = lower_as(value, compute, model)?;
     Some(Expr::binary(BinaryOp::NotEqual, number, Expr::literal(compute, Number::Int(0))))
 }
 
@@ -425,24 +425,24 @@ fn comparison(op: BinaryOp, operands: &[Value; 2], model: &mut Model) -> Option<
     let ty = common_type(operands.as_slice(), &operands[0], model)?;
     let exact = operands
         .iter()
-        .all(|operand| is_pure_index(operand, model) || matches!(type_of(operand, model), Ty::Int));
+        .all(|operand| is_pure_index(operand, model) || matches!(type_of(operand, model), PartialType::Int));
     let ordering = !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
-    let truth = operands.iter().find(|operand| type_of(operand, model) == Ty::Is(DType::Bool));
+    let truth = operands.iter().find(|operand| type_of(operand, model) == PartialType::Definite(DType::Bool));
     if let (true, Some(truth)) = (ordering, truth) {
-        let message = "this is a truth value, which is not more or less than another";
+        let message = "this is a truth value, and truth values have no order";
         model.report(
             Diagnostic::error(Code::TypeMismatch, truth.span, message)
                 .help("comparisons do not chain: write `0 <= i && i < N`"),
         );
         return None;
     }
-    let dtype = if exact { DType::Int64 } else { ty.settle().unwrap_or(DType::Int32).compute_type() };
-    let (left, right) = (value_as(&operands[0], dtype, model), value_as(&operands[1], dtype, model));
+    let dtype = if exact { DType::Int64 } else { ty.or_default().unwrap_or(DType::Int32).compute_type() };
+    let (left, right) = (lower_as(&operands[0], dtype, model), lower_as(&operands[1], dtype, model));
     Some(Expr::binary(op, left?, right?))
 }
 
-fn common_type(operands: &[Value], whole: &Value, model: &mut Model) -> Option<Ty> {
-    let mut common = Ty::Open;
+fn common_type(operands: &[Value], whole: &Value, model: &mut Model) -> Option<PartialType> {
+    let mut common = PartialType::Open;
     for operand in operands {
         match promote(common, type_of(operand, model)) {
             Ok(ty) => common = ty,
@@ -461,13 +461,13 @@ fn common_type(operands: &[Value], whole: &Value, model: &mut Model) -> Option<T
 
 fn call(builtin: Builtin, arguments: &[Value], compute: DType, model: &mut Model) -> Option<Expr> {
     let dtype = if builtin.is_predicate() {
-        let own = type_of(&arguments[0], model).settle().unwrap_or(DType::Float32);
+        let own = type_of(&arguments[0], model).or_default().unwrap_or(DType::Float32);
         if own.is_float() { own.compute_type() } else { DType::Float32 }
     } else {
         compute
     };
     let lowered: Option<Vec<Expr>> =
-        arguments.iter().map(|argument| value_as(argument, dtype, model)).collect();
+        arguments.iter().map(|argument| lower_as(argument, dtype, model)).collect();
     let mut lowered = lowered?;
     let rounds =
         matches!(builtin, Builtin::Floor | Builtin::Ceil | Builtin::Round | Builtin::Rint | Builtin::Trunc);

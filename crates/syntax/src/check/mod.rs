@@ -18,27 +18,27 @@
 //! meaning of a program is not a matter of its text: `tilewright_ir::check` decides it, on the
 //! draft, and this module adds the words.
 
-mod drafted;
+mod ambiguous_ranges;
+mod draft;
 mod equal_sizes;
+mod inequality;
 mod lower;
 mod messages;
 mod model;
-mod open_ranges;
 mod ranges;
 mod reason;
 mod resolve;
-mod resolved;
 mod scalars;
-mod solve;
 mod types;
 mod unused;
+mod value;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tilewright_ir::check::Report;
-use tilewright_ir::draft::assemble;
-use tilewright_ir::{IndexExpr, Program, SymbolKind, well_formed};
+use tilewright_ir::unchecked::assemble;
+use tilewright_ir::{IndexExpr, Program, SymbolKind, verify_form};
 
 use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
@@ -109,11 +109,13 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
     let module = &parsed.ast;
     let mut diagnostics = parsed.diagnostics.clone();
     diagnostics.extend(name_collisions(module));
-    let mut said: HashSet<(Code, Span)> = HashSet::new();
+    let mut already_reported: HashSet<(Code, Span)> = HashSet::new();
     for function in &module.functions {
         let found = check_function(module, function, bindings).diagnostics;
         diagnostics.extend(
-            found.into_iter().filter(|diagnostic| said.insert((diagnostic.code, diagnostic.primary.0))),
+            found
+                .into_iter()
+                .filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))),
         );
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
@@ -133,10 +135,10 @@ pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
                     name.span,
                     format!("there are two functions called `{}`", name.text),
                 )
-                .also(first, "the first is here"),
+                .secondary_label(first, "the first is here"),
             );
         } else if resolve::builtin_named(&name.text).is_some() {
-            let message = format!("`{}` is a function of the language", name.text);
+            let message = format!("`{}` is a builtin function", name.text);
             diagnostics
                 .push(Diagnostic::error(Code::NameCollision, name.span, message).help("choose another name"));
         }
@@ -146,9 +148,10 @@ pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
 
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
     let mut model = resolve::resolve(module, function, bindings);
-    refuse_bad_sizes(&mut model, function);
-    let hopeless = |diagnostic: &Diagnostic| matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex);
-    if model.diagnostics.iter().any(hopeless) {
+    report_invalid_sizes(&mut model, function);
+    let stops_checking =
+        |diagnostic: &Diagnostic| matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex);
+    if model.diagnostics.iter().any(stops_checking) {
         // No further check is meaningful for invalid sizes, or for a program that was resolved only
         // in part.
         let diagnostics = std::mem::take(&mut model.diagnostics);
@@ -156,12 +159,12 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     }
     types::infer(&mut model);
     lower::lower_statements(&mut model);
-    refuse_bad_sizes(&mut model, function);
-    scalars::pass_values(&mut model);
+    report_invalid_sizes(&mut model, function);
+    scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
-    let mut draft = drafted::draft(&mut model);
+    let mut draft = draft::make_draft(&mut model);
     let general = draft.specialize();
-    let Report { findings, supplies, requirements } = tilewright_ir::check::check(&draft);
+    let Report { findings, definedness, requirements } = tilewright_ir::check::check(&draft);
     for finding in &findings {
         let diagnostic = messages::message(&model, &draft, finding);
         model.report(diagnostic);
@@ -171,7 +174,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     unused::warn_of_unused(&mut model, &draft);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
-    if model.incomplete {
+    if model.is_incomplete {
         // The part that could not be parsed may define these names and elements.
         let depends =
             |code| matches!(code, Code::UndefinedName | Code::UndefinedElement | Code::ReadBeforeWrite);
@@ -179,27 +182,28 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     diagnostics.dedup();
-    let refused = model.incomplete || diagnostics.iter().any(Diagnostic::is_error);
-    let reasons = model.vars.iter().map(|var| var.because.clone()).collect();
-    let program = if refused { None } else { assemble(draft, &supplies) };
+    let refused = model.is_incomplete || diagnostics.iter().any(Diagnostic::is_error);
+    let reasons = model.vars.iter().map(|var| var.reasons.clone()).collect();
+    let program = if refused { None } else { assemble(draft, &definedness) };
     let program = program.map(|program| Program {
-        general: general.and_then(|draft| assemble(draft, &supplies)).map(Arc::new),
+        general: general.and_then(|draft| assemble(draft, &definedness)).map(Arc::new),
         ..program
     });
     if !refused && program.is_none() {
         debug_assert!(false, "`{}` is refused without a report", function.name.text);
-        let message = format!("`{}` depends on something that is not understood", function.name.text);
+        let name = &function.name.text;
+        let message = format!("internal error: `{name}` has no program, and no error was reported");
         diagnostics.push(Diagnostic::error(Code::UndefinedName, function.name.span, message));
     }
     if let Some(program) = &program {
-        debug_assert_eq!(well_formed(program), Ok(()));
+        debug_assert_eq!(verify_form(program), Ok(()));
     }
     Checked { program, diagnostics, reasons, requirements }
 }
 
 /// Reports sizes that are not positive. Scalars that multiply or divide an index must be positive
 /// too.
-fn refuse_bad_sizes(model: &mut Model, function: &Function) {
+fn report_invalid_sizes(model: &mut Model, function: &Function) {
     let mut found = Vec::new();
     for symbol in &model.symbols {
         let (Some(value), Some(least)) = (symbol.value, symbol.least) else { continue };
@@ -208,7 +212,7 @@ fn refuse_bad_sizes(model: &mut Model, function: &Function) {
         }
         let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
         let message = format!("the {what} `{}` must be at least {least}, and is {value}", symbol.name);
-        found.push(Diagnostic::error(Code::InvalidSize, place_of(function, &symbol.name), message));
+        found.push(Diagnostic::error(Code::InvalidSize, position_of(function, &symbol.name), message));
     }
     if !found.is_empty() {
         // Messages about the extents that contain such a size would repeat the same mistake.
@@ -218,7 +222,7 @@ fn refuse_bad_sizes(model: &mut Model, function: &Function) {
 }
 
 /// The position of a size or scalar in the signature.
-fn place_of(function: &Function, name: &str) -> Span {
+fn position_of(function: &Function, name: &str) -> Span {
     let types = function
         .params
         .iter()

@@ -7,13 +7,13 @@
 //! `ranges`, no lowered statement contains an extent. `drafted` then moves the lowered parts into a
 //! draft of the program, and the model keeps the positions for messages.
 
-use tilewright_ir::draft::Parts;
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;
+use tilewright_ir::unchecked::Parts;
 use tilewright_ir::{Atom, DType, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId};
 
 use super::reason::Reason;
-use super::resolved::Value;
+use super::value::Value;
 use crate::ast::AssignOp;
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
@@ -34,7 +34,7 @@ pub(super) struct Model {
     pub mixed_sizes: Vec<MixedSizes>,
     /// Whether part of the text could not be parsed. Nothing is then reported about missing
     /// definitions.
-    pub incomplete: bool,
+    pub is_incomplete: bool,
     pub diagnostics: Vec<Diagnostic>,
     /// Whether `lower` is inside a value, not inside a subscript.
     pub in_value: bool,
@@ -73,7 +73,7 @@ pub(super) struct Var {
     pub span: Span,
     pub range: Option<Range>,
     /// The reasons for the range.
-    pub because: Vec<Reason>,
+    pub reasons: Vec<Reason>,
 }
 
 /// An ordered loop. Each statement lists the loops around it.
@@ -99,16 +99,16 @@ pub(super) struct Statement {
     /// The statement's own variables, in the order of their first mention.
     pub vars: Vec<VarId>,
     /// The parts of the statement without types; `lowered` holds the typed parts.
-    pub resolved: Resolved,
+    pub resolved: ResolvedStatement,
     /// `None` until types are known, or after a mistake.
     pub lowered: Option<Parts>,
     /// Whether the ranges of the statement are inferred.
-    pub ranged: bool,
+    pub has_ranges: bool,
 }
 
 /// The parts of a statement with names resolved, before types are known.
 #[derive(Clone)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedStatement {
     pub indices: Vec<Value>,
     pub value: Value,
     pub exists: Vec<Value>,
@@ -121,22 +121,22 @@ pub(super) struct EqualSizes {
     pub left: IndexExpr,
     pub right: IndexExpr,
     pub span: Span,
-    pub what: String,
+    pub description: String,
 }
 
 /// A variable that alone indexes two dimensions, whose sizes may differ.
 #[derive(Clone)]
 pub(super) struct MixedSizes {
     pub var: VarId,
-    pub left: SizeOf,
-    pub right: SizeOf,
+    pub left: AccessExtent,
+    pub right: AccessExtent,
     /// Whether both sizes are numbers in the program text, so that they differ for all sizes.
     pub certain: bool,
 }
 
 /// A size that limits a variable, and the access that it comes from.
 #[derive(Clone)]
-pub(super) struct SizeOf {
+pub(super) struct AccessExtent {
     pub extent: IndexExpr,
     pub span: Span,
     pub access: String,
@@ -153,7 +153,7 @@ impl Model {
 
     pub fn add_var(&mut self, name: &str, span: Span) -> VarId {
         let id = VarId(self.vars.len() as u32);
-        self.vars.push(Var { name: name.to_owned(), span, range: None, because: Vec::new() });
+        self.vars.push(Var { name: name.to_owned(), span, range: None, reasons: Vec::new() });
         id
     }
 
@@ -191,7 +191,7 @@ impl Model {
 
     /// The expression with inferred extents substituted, or `None` while an extent is not inferred.
     pub fn with_extents(&self, expr: &IndexExpr) -> Option<IndexExpr> {
-        if !expr.any(&mut |atom| matches!(atom, Atom::Extent(..))) {
+        if !expr.any_atom(&mut |atom| matches!(atom, Atom::Extent(..))) {
             return Some(expr.clone());
         }
         let mut known = true;

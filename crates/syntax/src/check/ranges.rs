@@ -14,33 +14,33 @@
 //! - The shape of a tensor is the declared shape, or the hull of the elements that its statements
 //!   write.
 
-use tilewright_ir::check::{Facts, alternatives};
+use tilewright_ir::check::{Facts, fact_alternatives};
 use tilewright_ir::interval::upper_bound;
-use tilewright_ir::prove::{larger, nonnegative, smaller};
+use tilewright_ir::prove::{can_prove_nonnegative, larger, smaller};
 use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
-use super::model::{MixedSizes, Model, SizeOf, Source};
-use super::open_ranges::open_variables;
+use super::ambiguous_ranges::ambiguous_variables;
+use super::inequality::{Direction, Solution, solve};
+use super::model::{AccessExtent, MixedSizes, Model, Source};
 use super::reason::{Reason, ReasonKind};
-use super::solve::{End, Solution, solve};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
 /// Infers the range of every variable and the shape of every tensor, and reports the variables that
 /// stay open.
 pub(super) fn infer(model: &mut Model) {
-    settle_declared_extents(model);
+    resolve_declared_extents(model);
     let mut writers = Writers::new(model);
     let mut pending: Vec<usize> =
         (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();
     loop {
         let before = pending.len();
-        pending.retain(|at| !try_forward(model, *at, &mut writers));
+        pending.retain(|at| !solve_from_reads(model, *at, &mut writers));
         if pending.is_empty() {
             break;
         }
         if pending.len() == before {
-            let solved = pending.iter().position(|at| try_backward(model, *at, &mut writers));
+            let solved = pending.iter().position(|at| solve_from_target(model, *at, &mut writers));
             match solved {
                 Some(place) => {
                     pending.remove(place);
@@ -50,13 +50,13 @@ pub(super) fn infer(model: &mut Model) {
         }
     }
     for at in &pending {
-        report_open(model, *at, &mut writers);
+        report_ambiguous(model, *at, &mut writers);
     }
-    put_extents_in_place(model);
+    substitute_extents(model);
 }
 
 /// Substitutes the inferred extents, so that no statement contains an extent any more.
-fn put_extents_in_place(model: &mut Model) {
+fn substitute_extents(model: &mut Model) {
     for at in 0..model.statements.len() {
         let Some(mut lowered) = model.statements[at].lowered.take() else { continue };
         let mut known = true;
@@ -65,7 +65,7 @@ fn put_extents_in_place(model: &mut Model) {
             known &= settled.is_some();
             settled.unwrap_or_else(|| index.clone())
         });
-        if known && model.statements[at].ranged {
+        if known && model.statements[at].has_ranges {
             model.statements[at].lowered = Some(lowered);
         } else {
             let target = model.statements[at].target;
@@ -76,7 +76,7 @@ fn put_extents_in_place(model: &mut Model) {
 
 /// Settles extents that are declared in terms of other extents (`T.0`), and extents that calls pass
 /// on.
-fn settle_declared_extents(model: &mut Model) {
+fn resolve_declared_extents(model: &mut Model) {
     for at in 0..model.tensors.len() {
         let Some(declared) = model.tensors[at].declared.clone() else { continue };
         let settled: Option<Vec<IndexExpr>> =
@@ -103,7 +103,7 @@ impl Writers {
         Writers { statements, hulls: vec![Vec::new(); model.tensors.len()] }
     }
 
-    fn of(&self, tensor: TensorId) -> &[usize] {
+    fn writers_of(&self, tensor: TensorId) -> &[usize] {
         &self.statements[tensor.index()]
     }
 
@@ -125,9 +125,9 @@ impl Writers {
 enum Shape {
     Known(Vec<IndexExpr>),
     /// Statements before this one still have open ranges.
-    Waiting,
+    Open,
     /// No statement before this one defines the tensor.
-    Nothing,
+    Undefined,
     /// A mistake about the tensor was reported.
     Poisoned,
 }
@@ -141,16 +141,16 @@ fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &mut Writer
     if let Some(declared) = &info.declared {
         let settled: Option<Vec<IndexExpr>> =
             declared.iter().map(|extent| model.with_extents(extent)).collect();
-        return settled.map_or(Shape::Waiting, Shape::Known);
+        return settled.map_or(Shape::Open, Shape::Known);
     }
-    let earlier = writers.of(tensor).partition_point(|other| *other < at);
+    let earlier = writers.writers_of(tensor).partition_point(|other| *other < at);
     if earlier == 0 {
-        return Shape::Nothing;
+        return Shape::Undefined;
     }
-    if writers.of(tensor)[..earlier].iter().any(|other| !model.statements[*other].ranged) {
-        return Shape::Waiting;
+    if writers.writers_of(tensor)[..earlier].iter().any(|other| !model.statements[*other].has_ranges) {
+        return Shape::Open;
     }
-    writers.hull_of_first(model, tensor, earlier).map_or(Shape::Waiting, Shape::Known)
+    writers.hull_of_first(model, tensor, earlier).map_or(Shape::Open, Shape::Known)
 }
 
 /// The smallest box from 0 that contains all elements that the statements write.
@@ -183,7 +183,7 @@ struct Constraint {
 
 /// Solves a statement with the shapes known so far. Returns true once the statement is solved or
 /// poisoned.
-fn try_forward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
+fn solve_from_reads(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let Some(constraints) = constraints(model, at, writers, None) else {
         return false;
     };
@@ -196,7 +196,7 @@ fn try_forward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
         Ready::Constraints(constraints) => {
             let solved = solve_rounds(model, at, &constraints);
             if solved {
-                settle_shape(model, model.statements[at].target, writers);
+                set_final_shape(model, model.statements[at].target, writers);
             }
             solved
         }
@@ -204,10 +204,14 @@ fn try_forward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
 }
 
 /// Solves a statement with the shape that the other statements give its target.
-fn try_backward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
+fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let target = model.statements[at].target;
-    let others: Vec<usize> =
-        writers.of(target).iter().copied().filter(|other| model.statements[*other].ranged).collect();
+    let others: Vec<usize> = writers
+        .writers_of(target)
+        .iter()
+        .copied()
+        .filter(|other| model.statements[*other].has_ranges)
+        .collect();
     if others.is_empty() {
         return false;
     }
@@ -216,7 +220,7 @@ fn try_backward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
         Some(Ready::Constraints(constraints)) => {
             let solved = solve_rounds(model, at, &constraints);
             if solved {
-                settle_shape(model, target, writers);
+                set_final_shape(model, target, writers);
             }
             solved
         }
@@ -261,13 +265,13 @@ fn constraints(
                 Some(shape) => shape.to_vec(),
                 None => continue,
             },
-            Shape::Waiting => return None,
+            Shape::Open => return None,
             // Later statements or the caller define the tensor, so its shape does not depend on
             // earlier statements.
-            Shape::Nothing => whole_shape(model, tensor, writers)?,
+            Shape::Undefined => final_shape(model, tensor, writers)?,
         };
         let text = print::access(&read.access, model);
-        add(&read.access.indices, &shape, alternatives(&read.guards), read.access.origin.into(), &text)?;
+        add(&read.access.indices, &shape, fact_alternatives(&read.guards), read.access.origin.into(), &text)?;
     }
     let text = format!("{}(…)", model.tensor(statement.target).name);
     let own_shape = match shape_before(model, statement.target, at, writers) {
@@ -286,9 +290,9 @@ fn constraints(
 }
 
 /// The hull of all statements that write a tensor, once all of them have ranges.
-fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option<Vec<IndexExpr>> {
-    let all = writers.of(tensor);
-    let ranged = all.iter().all(|at| model.statements[*at].ranged);
+fn final_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option<Vec<IndexExpr>> {
+    let all = writers.writers_of(tensor);
+    let ranged = all.iter().all(|at| model.statements[*at].has_ranges);
     if ranged { writers.hull_of_first(model, tensor, all.len()) } else { None }
 }
 
@@ -296,19 +300,19 @@ fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option
 struct Limit {
     var: VarId,
     to: IndexExpr,
-    because: Vec<Reason>,
+    reasons: Vec<Reason>,
 }
 
 /// Runs the rounds of the paper. Returns true once every variable of the statement has a range.
 fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> bool {
     let vars = model.statements[at].vars.clone();
-    if !model.all_vars(&model.statements[at]).into_iter().all(|var| settle_declared_range(model, var)) {
+    if !model.all_vars(&model.statements[at]).into_iter().all(|var| resolve_declared_range(model, var)) {
         return false;
     }
     loop {
         let open: Vec<VarId> = vars.iter().copied().filter(|var| model.var(*var).range.is_none()).collect();
         if open.is_empty() {
-            model.statements[at].ranged = true;
+            model.statements[at].has_ranges = true;
             return true;
         }
         let mut solved = solve_round(model, constraints, &open, None);
@@ -319,10 +323,10 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
         if solved.is_empty() {
             return false;
         }
-        for Limit { var, to, because } in solved {
+        for Limit { var, to, reasons } in solved {
             let info = &mut model.vars[var.index()];
             info.range = Some(Range { from: IndexExpr::constant(0), to });
-            info.because = because;
+            info.reasons = reasons;
         }
     }
 }
@@ -335,29 +339,29 @@ fn solve_round(
     model: &mut Model,
     constraints: &[Constraint],
     open: &[VarId],
-    unguarded: Option<&[IndexExpr]>,
+    ignore_guards_for: Option<&[IndexExpr]>,
 ) -> Vec<Limit> {
     let mut solved: Vec<Limit> = Vec::new();
     for constraint in constraints {
         let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
         let (Some(var), None) = (inside.next(), inside.next()) else { continue };
-        let ignore = unguarded.is_some_and(|left| {
+        let ignore = ignore_guards_for.is_some_and(|left| {
             constraint.index.as_var() == Some(var) || !left.iter().any(|index| index.mentions(var))
         });
-        note_mixed_sizes(model, constraints, constraint, var);
+        record_mixed_sizes(model, constraints, constraint, var);
         for last in upper_limits(model, constraint, var, ignore) {
             let kind = ReasonKind::Access {
                 access: constraint.access.clone(),
                 variable: model.var(var).name.clone(),
                 last: print::index(&last, model),
             };
-            let because = Reason { span: constraint.span, kind };
+            let reason = Reason { span: constraint.span, kind };
             match solved.iter_mut().find(|limit| limit.var == var) {
                 Some(limit) => {
                     limit.to = smaller(&limit.to, &last.offset(1), model);
-                    limit.because.push(because);
+                    limit.reasons.push(reason);
                 }
-                None => solved.push(Limit { var, to: last.offset(1), because: vec![because] }),
+                None => solved.push(Limit { var, to: last.offset(1), reasons: vec![reason] }),
             }
         }
     }
@@ -365,11 +369,14 @@ fn solve_round(
 }
 
 /// Records a variable that alone indexes two dimensions whose extents are not the same expression.
-fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &Constraint, var: VarId) {
+fn record_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &Constraint, var: VarId) {
     let alone =
         |other: &&Constraint| other.index.as_var() == Some(var) && other.guards.iter().all(Vec::is_empty);
-    let size =
-        |of: &Constraint| SizeOf { extent: of.extent.clone(), span: of.span, access: of.access.clone() };
+    let size = |of: &Constraint| AccessExtent {
+        extent: of.extent.clone(),
+        span: of.span,
+        access: of.access.clone(),
+    };
     let Some(first) = constraints.iter().find(alone) else { return };
     if alone(&constraint) && first.extent != constraint.extent {
         let certain = first.extent.as_constant().is_some() && constraint.extent.as_constant().is_some();
@@ -378,7 +385,7 @@ fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &
 }
 
 /// Substitutes the extents that a declared range uses. Returns false while an extent is not known.
-fn settle_declared_range(model: &mut Model, var: VarId) -> bool {
+fn resolve_declared_range(model: &mut Model, var: VarId) -> bool {
     let Some(range) = model.var(var).range.clone() else { return true };
     match (model.with_extents(&range.from), model.with_extents(&range.to)) {
         (Some(from), Some(to)) => {
@@ -392,15 +399,19 @@ fn settle_declared_range(model: &mut Model, var: VarId) -> bool {
 /// The greatest values of `var` that the constraint allows.
 fn upper_limits(model: &Model, constraint: &Constraint, var: VarId, ignore_guards: bool) -> Vec<IndexExpr> {
     let sides = [
-        (End::AtLeast, IndexExpr::constant(0), constraint.index.clone()),
-        (End::AtMost, constraint.extent.offset(-1), constraint.extent.offset(-1).sub(&constraint.index)),
+        (Direction::AtLeast, IndexExpr::constant(0), constraint.index.clone()),
+        (
+            Direction::AtMost,
+            constraint.extent.offset(-1),
+            constraint.extent.offset(-1).sub(&constraint.index),
+        ),
     ];
     let mut limits = Vec::new();
     for (end, limit, slack) in sides {
         let guarded = constraint.guards.iter().all(|facts| {
             let mut facts = facts.clone();
             facts.push(IndexExpr::var(var));
-            nonnegative(&slack, &facts, model)
+            can_prove_nonnegative(&slack, &facts, model)
         });
         if guarded && !ignore_guards {
             continue;
@@ -413,7 +424,7 @@ fn upper_limits(model: &Model, constraint: &Constraint, var: VarId, ignore_guard
 }
 
 /// Sets the final shape of a tensor, once every statement that writes it has ranges.
-fn settle_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
+fn set_final_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
     let info = model.tensor(id);
     if info.poisoned || matches!(info.source, Source::Param { .. }) {
         return;
@@ -424,8 +435,8 @@ fn settle_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
         model.tensors[id.index()].shape = settled;
         return;
     }
-    let all = writers.of(id).to_vec();
-    if all.iter().any(|at| !model.statements[*at].ranged) {
+    let all = writers.writers_of(id).to_vec();
+    if all.iter().any(|at| !model.statements[*at].has_ranges) {
         return;
     }
     match writers.hull_of_first(model, id, all.len()) {
@@ -443,10 +454,10 @@ fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) 
         Some(statement.resolved.indices.get(open).map_or(statement.target_span, |value| value.span))
     });
     let span = place.unwrap_or(model.tensor(id).span);
-    let message = format!("the size of `{name}` does not follow from an index that is computed");
+    let message = format!("the size of `{name}` cannot be inferred from a computed index");
     model.report(
         Diagnostic::error(Code::AmbiguousRange, span, message)
-            .label("this index can be anything")
+            .label("this index has no known upper bound")
             .help(format!("declare the size among the results or in the body: `int32(256) {name}`"))
             .help("or bound the index: `where b = …, b in 0:256`"),
     );
@@ -454,7 +465,7 @@ fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) 
 }
 
 /// Reports the variables of a statement that stay open, with the reason.
-fn report_open(model: &mut Model, at: usize, writers: &mut Writers) {
+fn report_ambiguous(model: &mut Model, at: usize, writers: &mut Writers) {
     let statement = &model.statements[at];
     let target = statement.target;
     let open: Vec<VarId> =
@@ -463,14 +474,14 @@ fn report_open(model: &mut Model, at: usize, writers: &mut Writers) {
         let tensor = read.access.tensor;
         let known = match shape_before(model, tensor, at, writers) {
             Shape::Known(_) => true,
-            Shape::Nothing => writers.of(tensor).is_empty(),
-            Shape::Waiting | Shape::Poisoned => false,
+            Shape::Undefined => writers.writers_of(tensor).is_empty(),
+            Shape::Open | Shape::Poisoned => false,
         };
         tensor != target && !known
     });
     let silent = !model.diagnostics.iter().any(Diagnostic::is_error);
     if !open.is_empty() && !model.tensor(target).poisoned && (!waiting || silent) {
-        let diagnostic = open_variables(model, at, &open);
+        let diagnostic = ambiguous_variables(model, at, &open);
         model.report(diagnostic);
     }
     if open.is_empty() && silent {

@@ -34,8 +34,8 @@ pub enum ReasonKind {
 impl fmt::Display for ReasonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReasonKind::Where => f.write_str("`where` says so"),
-            ReasonKind::Loop => f.write_str("the loop says so"),
+            ReasonKind::Where => f.write_str("declared by `where`"),
+            ReasonKind::Loop => f.write_str("declared by the loop"),
             ReasonKind::Access { access, variable, last } => {
                 write!(f, "`{access}` allows {variable} up to {last}")
             }

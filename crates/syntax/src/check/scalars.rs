@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tilewright_ir::draft::{Parts, add_symbols};
+use tilewright_ir::unchecked::{Parts, add_symbols};
 use tilewright_ir::{
     Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, Scalar, ScalarId, SymbolId, SymbolKind, Term,
 };
@@ -18,9 +18,9 @@ use super::model::Model;
 
 /// Turns the scalars that occur only in values into arguments. The pass does not update the
 /// `resolved` parts of statements, which keep the old symbols.
-pub(super) fn pass_values(model: &mut Model) {
-    let known = known_before_a_call(model);
-    let passed: Vec<Option<ScalarId>> = (0..)
+pub(super) fn make_arguments(model: &mut Model) {
+    let known = structural_symbols(model);
+    let argument_scalars: Vec<Option<ScalarId>> = (0..)
         .map(SymbolId)
         .zip(&model.symbols)
         .map(|(id, symbol)| match symbol.kind {
@@ -28,17 +28,17 @@ pub(super) fn pass_values(model: &mut Model) {
             _ => None,
         })
         .collect();
-    if passed.iter().all(Option::is_none) {
+    if argument_scalars.iter().all(Option::is_none) {
         return;
     }
-    let arguments = Arguments { passed: &passed, scalars: &model.scalars };
+    let arguments = Arguments { argument_scalars: &argument_scalars, scalars: &model.scalars };
     for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
-        arguments.put_into(&mut lowered.value);
+        arguments.replace_in(&mut lowered.value);
         for guard in lowered.reads.iter_mut().flat_map(|read| &mut read.guards) {
-            arguments.put_into(Arc::make_mut(&mut guard.condition));
+            arguments.replace_in(Arc::make_mut(&mut guard.condition));
         }
     }
-    drop_symbols(model, &passed);
+    drop_symbols(model, &argument_scalars);
 }
 
 /// Drops symbols that nothing mentions any more, and renumbers the others.
@@ -58,7 +58,7 @@ fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
 }
 
 /// The symbols in subscripts, ranges, extents, divisors and comparisons of indices.
-fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
+fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
     let mut known = BTreeSet::new();
     for range in model.vars.iter().filter_map(|var| var.range.as_ref()) {
         add_symbols(&range.from, &mut known);
@@ -74,24 +74,24 @@ fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
         add_symbols(&equal.right, &mut known);
     }
     for lowered in model.statements.iter().filter_map(|statement| statement.lowered.as_ref()) {
-        add_known(lowered, &mut known);
+        add_structural(lowered, &mut known);
     }
     known
 }
 
-fn add_known(lowered: &Parts, known: &mut BTreeSet<SymbolId>) {
+fn add_structural(lowered: &Parts, known: &mut BTreeSet<SymbolId>) {
     lowered.indices.iter().for_each(|index| add_symbols(index, known));
-    add_known_of_value(&lowered.value, known);
+    add_structural_of_value(&lowered.value, known);
     for read in &lowered.reads {
         read.access.indices.iter().for_each(|index| add_symbols(index, known));
-        read.guards.iter().for_each(|guard| add_known_of_value(&guard.condition, known));
+        read.guards.iter().for_each(|guard| add_structural_of_value(&guard.condition, known));
     }
 }
 
-fn add_known_of_value(value: &Expr, known: &mut BTreeSet<SymbolId>) {
+fn add_structural_of_value(value: &Expr, known: &mut BTreeSet<SymbolId>) {
     match &value.kind {
         ExprKind::Load(access) => access.indices.iter().for_each(|index| add_symbols(index, known)),
-        ExprKind::Index(index) => index.visit(&mut |atom| {
+        ExprKind::Index(index) => index.visit_atoms(&mut |atom| {
             if matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_)) {
                 add_symbols(&IndexExpr::atom(atom.clone()), known);
             }
@@ -103,7 +103,7 @@ fn add_known_of_value(value: &Expr, known: &mut BTreeSet<SymbolId>) {
                 }
             }
         }
-        _ => value.operands().iter().for_each(|operand| add_known_of_value(operand, known)),
+        _ => value.operands().iter().for_each(|operand| add_structural_of_value(operand, known)),
     }
 }
 
@@ -114,13 +114,13 @@ fn is_index(value: &Expr) -> bool {
 /// The scalars that become arguments of every call.
 struct Arguments<'a> {
     /// For each symbol, its scalar if that scalar becomes an argument.
-    passed: &'a [Option<ScalarId>],
+    argument_scalars: &'a [Option<ScalarId>],
     scalars: &'a [Scalar],
 }
 
 impl Arguments<'_> {
     /// Replaces symbols by their arguments.
-    fn put_into(&self, value: &mut Expr) {
+    fn replace_in(&self, value: &mut Expr) {
         match &value.kind {
             ExprKind::Index(index) if self.mentioned_in(index) => {
                 *value = match lone_symbol(index) {
@@ -129,21 +129,21 @@ impl Arguments<'_> {
                 }
                 .cast(value.dtype);
             }
-            _ => value.operands_mut().iter_mut().for_each(|operand| self.put_into(operand)),
+            _ => value.operands_mut().iter_mut().for_each(|operand| self.replace_in(operand)),
         }
     }
 
     fn mentioned_in(&self, index: &IndexExpr) -> bool {
-        index.any(&mut |atom| matches!(atom, Atom::Symbol(symbol) if self.passed[symbol.index()].is_some()))
+        index.any_atom(&mut |atom| matches!(atom, Atom::Symbol(symbol) if self.argument_scalars[symbol.index()].is_some()))
     }
 
     /// The scalar of a symbol, in its own type.
     fn argument(&self, symbol: SymbolId) -> Expr {
-        match self.passed[symbol.index()] {
+        match self.argument_scalars[symbol.index()] {
             Some(scalar) => {
                 Expr { dtype: self.scalars[scalar.index()].dtype, kind: ExprKind::Scalar(scalar) }
             }
-            None => unchanged(IndexExpr::symbol(symbol)),
+            None => as_int64(IndexExpr::symbol(symbol)),
         }
     }
 
@@ -158,9 +158,9 @@ impl Arguments<'_> {
             }
         }
         if rest.as_constant() != Some(0) {
-            terms.push(unchanged(rest));
+            terms.push(as_int64(rest));
         }
-        joined(BinaryOp::Add, terms)
+        fold_binary(BinaryOp::Add, terms)
     }
 
     fn product(&self, term: &Term) -> Expr {
@@ -171,19 +171,19 @@ impl Arguments<'_> {
             match factor {
                 _ if !self.mentioned_in(&own) => rest = rest.mul(&own),
                 Atom::Symbol(symbol) => factors.push(self.argument(*symbol).cast(DType::Int64)),
-                Atom::Min(pair) => factors.push(self.either(BinaryOp::Min, pair)),
-                Atom::Max(pair) => factors.push(self.either(BinaryOp::Max, pair)),
+                Atom::Min(pair) => factors.push(self.extremum(BinaryOp::Min, pair)),
+                Atom::Max(pair) => factors.push(self.extremum(BinaryOp::Max, pair)),
                 // Scalars in quotients and data stay symbols.
-                _ => factors.push(unchanged(own)),
+                _ => factors.push(as_int64(own)),
             }
         }
         if rest.as_constant() != Some(1) {
-            factors.push(unchanged(rest));
+            factors.push(as_int64(rest));
         }
-        joined(BinaryOp::Mul, factors)
+        fold_binary(BinaryOp::Mul, factors)
     }
 
-    fn either(&self, op: BinaryOp, pair: &(IndexExpr, IndexExpr)) -> Expr {
+    fn extremum(&self, op: BinaryOp, pair: &(IndexExpr, IndexExpr)) -> Expr {
         Expr::binary(op, self.arithmetic(&pair.0), self.arithmetic(&pair.1))
     }
 }
@@ -199,16 +199,16 @@ fn lone_symbol(index: &IndexExpr) -> Option<SymbolId> {
 }
 
 /// An index as an int64 value, without replacement.
-fn unchanged(index: IndexExpr) -> Expr {
+fn as_int64(index: IndexExpr) -> Expr {
     match index.as_constant() {
         Some(number) => Expr::literal(DType::Int64, Number::Int(number.into())),
         None => Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index)) },
     }
 }
 
-fn joined(op: BinaryOp, parts: Vec<Expr>) -> Expr {
+fn fold_binary(op: BinaryOp, parts: Vec<Expr>) -> Expr {
     let all = parts.into_iter().reduce(|left, right| Expr::binary(op, left, right));
-    all.unwrap_or_else(|| unchanged(IndexExpr::constant(0)))
+    all.unwrap_or_else(|| as_int64(IndexExpr::constant(0)))
 }
 
 #[cfg(test)]
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn mere_values_are_passed() {
+    fn value_scalars_become_arguments() {
         let values = [
             "x(i) + a",
             "x(i) / a",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_is_known_before() {
+    fn structural_scalars_stay_symbols() {
         let values = [
             "i / a",
             "i % a + b",

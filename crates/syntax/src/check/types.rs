@@ -7,7 +7,7 @@
 use tilewright_ir::{BinaryOp, Builtin, DType, TensorId};
 
 use super::model::Model;
-use super::resolved::{Value, ValueKind};
+use super::value::{Value, ValueKind};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -15,7 +15,7 @@ use tilewright_ir::ReduceOp;
 
 /// The type of a value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ty {
+pub(super) enum PartialType {
     /// The type depends on a tensor whose type is still open.
     Open,
     /// The value consists of integer literals.
@@ -25,17 +25,17 @@ pub(super) enum Ty {
     /// The value consists of literals, including float literals.
     Float,
     /// The type is definite.
-    Is(DType),
+    Definite(DType),
 }
 
-impl Ty {
+impl PartialType {
     /// The definite type, with int32 and float32 for literals.
-    pub fn settle(self) -> Option<DType> {
+    pub fn or_default(self) -> Option<DType> {
         match self {
-            Ty::Open => None,
-            Ty::Int | Ty::Index => Some(DType::Int32),
-            Ty::Float => Some(DType::Float32),
-            Ty::Is(dtype) => Some(dtype),
+            PartialType::Open => None,
+            PartialType::Int | PartialType::Index => Some(DType::Int32),
+            PartialType::Float => Some(DType::Float32),
+            PartialType::Definite(dtype) => Some(dtype),
         }
     }
 }
@@ -45,21 +45,27 @@ impl Ty {
 pub(super) struct NoCommonType(pub DType, pub DType);
 
 /// The type of an operation on operands of these types.
-pub(super) fn promote(left: Ty, right: Ty) -> Result<Ty, NoCommonType> {
+pub(super) fn promote(left: PartialType, right: PartialType) -> Result<PartialType, NoCommonType> {
     Ok(match (left, right) {
-        (Ty::Open, other) | (other, Ty::Open) => other,
-        (Ty::Is(left), Ty::Is(right)) => Ty::Is(promote_types(left, right)?),
-        (Ty::Is(DType::Bool), other) | (other, Ty::Is(DType::Bool)) => other,
-        (Ty::Is(dtype), Ty::Index) | (Ty::Index, Ty::Is(dtype)) => {
-            Ty::Is(promote_types(dtype, DType::Int32)?)
+        (PartialType::Open, other) | (other, PartialType::Open) => other,
+        (PartialType::Definite(left), PartialType::Definite(right)) => {
+            PartialType::Definite(promote_types(left, right)?)
         }
-        (Ty::Is(dtype), Ty::Float) | (Ty::Float, Ty::Is(dtype)) if !dtype.is_float() => {
-            Ty::Is(DType::Float32)
+        (PartialType::Definite(DType::Bool), other) | (other, PartialType::Definite(DType::Bool)) => other,
+        (PartialType::Definite(dtype), PartialType::Index)
+        | (PartialType::Index, PartialType::Definite(dtype)) => {
+            PartialType::Definite(promote_types(dtype, DType::Int32)?)
         }
-        (Ty::Is(dtype), _) | (_, Ty::Is(dtype)) => Ty::Is(dtype),
-        (Ty::Float, _) | (_, Ty::Float) => Ty::Float,
-        (Ty::Index, _) | (_, Ty::Index) => Ty::Index,
-        (Ty::Int, Ty::Int) => Ty::Int,
+        (PartialType::Definite(dtype), PartialType::Float)
+        | (PartialType::Float, PartialType::Definite(dtype))
+            if !dtype.is_float() =>
+        {
+            PartialType::Definite(DType::Float32)
+        }
+        (PartialType::Definite(dtype), _) | (_, PartialType::Definite(dtype)) => PartialType::Definite(dtype),
+        (PartialType::Float, _) | (_, PartialType::Float) => PartialType::Float,
+        (PartialType::Index, _) | (_, PartialType::Index) => PartialType::Index,
+        (PartialType::Int, PartialType::Int) => PartialType::Int,
     })
 }
 
@@ -84,28 +90,34 @@ fn promote_types(left: DType, right: DType) -> Result<DType, NoCommonType> {
 
 /// The type of a value. Operands without a common type count as open here, and lowering reports
 /// them.
-pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
+pub(super) fn type_of(value: &Value, model: &Model) -> PartialType {
     let common = |operands: &[Value]| {
-        operands.iter().fold(Ty::Open, |ty, operand| promote(ty, type_of(operand, model)).unwrap_or(Ty::Open))
+        operands.iter().fold(PartialType::Open, |ty, operand| {
+            promote(ty, type_of(operand, model)).unwrap_or(PartialType::Open)
+        })
     };
     match &value.kind {
         ValueKind::Int(_, suffix) => match suffix {
-            Suffix::Unsigned => Ty::Is(DType::UInt32),
-            Suffix::Long => Ty::Is(DType::Int64),
-            Suffix::UnsignedLong => Ty::Is(DType::UInt64),
-            _ => Ty::Int,
+            Suffix::Unsigned => PartialType::Definite(DType::UInt32),
+            Suffix::Long => PartialType::Definite(DType::Int64),
+            Suffix::UnsignedLong => PartialType::Definite(DType::UInt64),
+            _ => PartialType::Int,
         },
-        ValueKind::Float(_, Suffix::Float) => Ty::Is(DType::Float32),
-        ValueKind::Float(..) => Ty::Float,
-        ValueKind::Bool(_) => Ty::Is(DType::Bool),
-        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => Ty::Index,
-        ValueKind::Scalar(id) => Ty::Is(model.scalars[id.index()].dtype),
-        ValueKind::Load(tensor, _) => model.tensor(*tensor).dtype.map_or(Ty::Open, Ty::Is),
+        ValueKind::Float(_, Suffix::Float) => PartialType::Definite(DType::Float32),
+        ValueKind::Float(..) => PartialType::Float,
+        ValueKind::Bool(_) => PartialType::Definite(DType::Bool),
+        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => PartialType::Index,
+        ValueKind::Scalar(id) => PartialType::Definite(model.scalars[id.index()].dtype),
+        ValueKind::Load(tensor, _) => {
+            model.tensor(*tensor).dtype.map_or(PartialType::Open, PartialType::Definite)
+        }
         ValueKind::Call(builtin, arguments) => call_type(*builtin, common(arguments)),
-        ValueKind::Cast(dtype, _) => Ty::Is(*dtype),
-        ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => Ty::Is(DType::Bool),
+        ValueKind::Cast(dtype, _) => PartialType::Definite(*dtype),
+        ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => PartialType::Definite(DType::Bool),
         ValueKind::Unary(_, operand) => arithmetic(type_of(operand, model)),
-        ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => Ty::Is(DType::Bool),
+        ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => {
+            PartialType::Definite(DType::Bool)
+        }
         ValueKind::Binary(op, operands) => {
             let ty = common(operands.as_slice());
             if matches!(op, BinaryOp::Min | BinaryOp::Max) { ty } else { arithmetic(ty) }
@@ -116,29 +128,31 @@ pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
 }
 
 /// Arithmetic on truth values is done in int32, so that sums count them.
-fn arithmetic(ty: Ty) -> Ty {
-    if ty == Ty::Is(DType::Bool) { Ty::Is(DType::Int32) } else { ty }
+fn arithmetic(ty: PartialType) -> PartialType {
+    if ty == PartialType::Definite(DType::Bool) { PartialType::Definite(DType::Int32) } else { ty }
 }
 
-fn call_type(builtin: Builtin, argument: Ty) -> Ty {
+fn call_type(builtin: Builtin, argument: PartialType) -> PartialType {
     if builtin.is_predicate() {
-        return Ty::Is(DType::Bool);
+        return PartialType::Definite(DType::Bool);
     }
     let keeps_integers = matches!(
         builtin,
         Builtin::Abs | Builtin::Floor | Builtin::Ceil | Builtin::Round | Builtin::Rint | Builtin::Trunc
     );
     match argument {
-        Ty::Is(dtype) if !dtype.is_float() && !keeps_integers => Ty::Is(DType::Float32),
-        Ty::Int | Ty::Index if !keeps_integers => Ty::Float,
+        PartialType::Definite(dtype) if !dtype.is_float() && !keeps_integers => {
+            PartialType::Definite(DType::Float32)
+        }
+        PartialType::Int | PartialType::Index if !keeps_integers => PartialType::Float,
         other => arithmetic(other),
     }
 }
 
 /// Infers the type of every tensor.
 pub(super) fn infer(model: &mut Model) {
-    spread_poison(model);
-    while settle_definite(model) || settle_first_literal(model) {}
+    propagate_poison(model);
+    while set_definite_types(model) || set_first_literal_type(model) {}
     for tensor in &mut model.tensors {
         // Only tensors that are defined solely in terms of themselves are left; any type is valid
         // for them.
@@ -147,7 +161,7 @@ pub(super) fn infer(model: &mut Model) {
 }
 
 /// Poisons every tensor that is computed from a poisoned tensor.
-fn spread_poison(model: &mut Model) {
+fn propagate_poison(model: &mut Model) {
     loop {
         let poisoned = |model: &Model, value: &Value| {
             let mut found = false;
@@ -173,12 +187,12 @@ fn spread_poison(model: &mut Model) {
 }
 
 /// Sets the types that follow from statements with a definite type. Returns true if a type was new.
-fn settle_definite(model: &mut Model) -> bool {
+fn set_definite_types(model: &mut Model) -> bool {
     let mut found = false;
     for at in 0..model.statements.len() {
         let target = model.statements[at].target;
         if model.tensor(target).dtype.is_none()
-            && let Ty::Is(dtype) = stored_type(model, at)
+            && let PartialType::Definite(dtype) = stored_type(model, at)
         {
             model.tensors[target.index()].dtype = Some(dtype);
             found = true;
@@ -189,7 +203,7 @@ fn settle_definite(model: &mut Model) -> bool {
 
 /// Sets the type of the first tensor that only literals define. Returns true if there was such a
 /// tensor.
-fn settle_first_literal(model: &mut Model) -> bool {
+fn set_first_literal_type(model: &mut Model) -> bool {
     let open = |model: &Model, target: TensorId| model.tensor(target).dtype.is_none();
     for at in 0..model.statements.len() {
         let target = model.statements[at].target;
@@ -199,8 +213,9 @@ fn settle_first_literal(model: &mut Model) -> bool {
         // Among several literal statements a float decides: `s() = 0` and `s() += 0.5` make a
         // float32.
         let all = (0..model.statements.len()).filter(|other| model.statements[*other].target == target);
-        let joined = all.fold(Ty::Open, |ty, other| promote(ty, stored_type(model, other)).unwrap_or(ty));
-        if let Some(dtype) = joined.settle() {
+        let joined =
+            all.fold(PartialType::Open, |ty, other| promote(ty, stored_type(model, other)).unwrap_or(ty));
+        if let Some(dtype) = joined.or_default() {
             model.tensors[target.index()].dtype = Some(dtype);
             return true;
         }
@@ -209,7 +224,7 @@ fn settle_first_literal(model: &mut Model) -> bool {
 }
 
 /// The type that a statement alone would give its target.
-fn stored_type(model: &Model, at: usize) -> Ty {
+fn stored_type(model: &Model, at: usize) -> PartialType {
     let statement = &model.statements[at];
     let ty = type_of(&statement.resolved.value, model);
     match statement.op {
@@ -228,16 +243,16 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     let wanted = target.dtype?;
     let value = &statement.resolved.value;
     let fits = match type_of(value, model) {
-        Ty::Open | Ty::Int => true,
-        Ty::Index => wanted.is_float() || DType::Int32.fits_in(wanted),
-        Ty::Float => wanted.is_float(),
-        Ty::Is(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
+        PartialType::Open | PartialType::Int => true,
+        PartialType::Index => wanted.is_float() || DType::Int32.fits_in(wanted),
+        PartialType::Float => wanted.is_float(),
+        PartialType::Definite(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
     };
     if fits {
         warn_of_narrow_arithmetic(model, at, wanted);
         return Some(wanted);
     }
-    let found = type_of(value, model).settle()?;
+    let found = type_of(value, model).or_default()?;
     let message = format!("a {found} value does not fit `{}`, which holds {wanted}", target.name);
     let origin = match target.declared_dtype {
         Some(_) => "its type is declared here",
@@ -245,7 +260,7 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     };
     let diagnostic = Diagnostic::error(Code::TypeMismatch, value.span, message)
         .label(format!("this is {found}"))
-        .also(target.span, origin)
+        .secondary_label(target.span, origin)
         .help(format!("convert it: `{wanted}(…)`"));
     model.report(diagnostic);
     None
@@ -256,7 +271,7 @@ fn warn_of_narrow_arithmetic(model: &mut Model, at: usize, wanted: DType) {
     let value = &model.statements[at].resolved.value;
     let arithmetic =
         matches!(value.kind, ValueKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _));
-    let Ty::Is(found) = type_of(value, model) else { return };
+    let PartialType::Definite(found) = type_of(value, model) else { return };
     if !arithmetic || !found.is_integer() || !wanted.is_integer() || found.bits() >= wanted.bits() {
         return;
     }

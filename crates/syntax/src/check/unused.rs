@@ -1,13 +1,13 @@
 //! Warns of temporaries that nothing reads, which are most likely mistakes.
 
-use tilewright_ir::draft::Draft;
+use tilewright_ir::unchecked::UncheckedProgram;
 
 use super::model::{Model, Source};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// Adds the warnings, unless the function has errors, which may hide the uses.
-pub(super) fn warn_of_unused(model: &mut Model, draft: &Draft) {
-    if model.incomplete || model.diagnostics.iter().any(Diagnostic::is_error) {
+pub(super) fn warn_of_unused(model: &mut Model, draft: &UncheckedProgram) {
+    if model.is_incomplete || model.diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
     let mut used = vec![false; model.tensors.len()];
@@ -22,10 +22,10 @@ pub(super) fn warn_of_unused(model: &mut Model, draft: &Draft) {
         (0..used.len()).filter(|at| !used[*at] && model.tensors[*at].source == Source::Local).collect();
     for at in unused {
         let tensor = &model.tensors[at];
-        let message = format!("nothing uses `{}`", tensor.name);
+        let message = format!("the tensor `{}` is never read", tensor.name);
         let diagnostic = Diagnostic::warning(Code::UnusedTensor, tensor.span, message)
             .label("a tensor that is not a result is a temporary")
-            .help("name it among the results, or leave it out");
+            .help("add it to the results, or remove it");
         model.report(diagnostic);
     }
 }

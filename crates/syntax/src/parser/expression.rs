@@ -1,7 +1,7 @@
 //! Parses expressions, by precedence climbing.
 
 use super::{MOST_NESTING, Parse, Parser};
-use crate::ast::{Expr, ExprKind, Name, type_name};
+use crate::ast::{Expr, ExprKind, Name, type_named};
 use crate::lexer::{Suffix, TokenKind};
 use crate::span::Span;
 use tilewright_ir::{BinaryOp, UnaryOp};
@@ -48,7 +48,7 @@ impl Parser<'_> {
             parser.expect(&TokenKind::Colon, "`:` and the other value")?;
             let otherwise = parser.expr()?;
             let span = condition.span.to(otherwise.span);
-            parser.make(ExprKind::Ternary(Box::new([condition, then, otherwise])), span)
+            parser.make_expr(ExprKind::Ternary(Box::new([condition, then, otherwise])), span)
         })
     }
 
@@ -59,14 +59,14 @@ impl Parser<'_> {
             self.advance();
             let right = self.binary(tightness + 1)?;
             let span = left.span.to(right.span);
-            left = self.make(ExprKind::Binary(op, Box::new([left, right])), span)?;
+            left = self.make_expr(ExprKind::Binary(op, Box::new([left, right])), span)?;
         }
         Ok(left)
     }
 
     /// Creates an expression, unless its tree is too high: chains such as `a + b + c` grow the tree
     /// without nesting.
-    fn make(&mut self, kind: ExprKind, span: Span) -> Parse<Expr> {
+    fn make_expr(&mut self, kind: ExprKind, span: Span) -> Parse<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height as usize > MOST_NESTING { self.too_deep() } else { Ok(expr) }
     }
@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.advance();
         let operand = self.nested(Self::unary)?;
         let span = start.to(operand.span);
-        self.make(ExprKind::Unary(op, Box::new(operand)), span)
+        self.make_expr(ExprKind::Unary(op, Box::new(operand)), span)
     }
 
     fn primary(&mut self) -> Parse<Expr> {
@@ -106,9 +106,9 @@ impl Parser<'_> {
                 return Ok(Expr { span: span.to(self.previous_span()), ..inner });
             }
             TokenKind::Word(word) => self.word(&word)?,
-            _ => return self.expected("an expression"),
+            _ => return self.report_expected("an expression"),
         };
-        self.make(kind, span.to(self.previous_span()))
+        self.make_expr(kind, span.to(self.previous_span()))
     }
 
     /// A literal word, a conversion, or an expression that begins with a name.
@@ -117,7 +117,7 @@ impl Parser<'_> {
             self.advance();
             return Ok(literal);
         }
-        let Some(dtype) = type_name(word) else { return self.name_or_application() };
+        let Some(dtype) = type_named(word) else { return self.name_or_application() };
         self.advance();
         self.expect(&TokenKind::LeftParen, "`(` and the value to convert")?;
         let value = self.expr()?;
@@ -138,7 +138,7 @@ impl Parser<'_> {
                     self.advance();
                     Ok(ExprKind::Extent(name, dimension as u32))
                 }
-                _ => self.expected("the number of a dimension, as in `A.1`"),
+                _ => self.report_expected("the number of a dimension, as in `A.1`"),
             };
         }
         Ok(ExprKind::Name(name.text))

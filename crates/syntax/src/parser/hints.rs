@@ -2,30 +2,30 @@
 //! misspellings.
 
 use crate::ast::type_names;
-use crate::diagnostic::similar;
+use crate::diagnostic::most_similar;
 
 /// The hint for a word in a position where only a new statement could begin.
-pub(super) fn of_word(word: &str) -> Option<String> {
+pub(super) fn word_hint(word: &str) -> Option<String> {
     let known = match word {
         "and" => "logical and is `&&`",
         "or" => "logical or is `||`",
         "not" => "logical not is `!`",
         "if" | "else" | "then" => "a choice is written `condition ? value : other`",
-        _ => return similar(word, ["where"]).map(|close| format!("did you mean `{close}`?")),
+        _ => return most_similar(word, ["where"]).map(|close| format!("did you mean `{close}`?")),
     };
     Some(known.to_owned())
 }
 
 /// The hint for a word that is not a type.
-pub(super) fn of_type(word: &str) -> Option<String> {
-    similar(word, type_names()).map(|close| format!("did you mean `{close}`?"))
+pub(super) fn type_hint(word: &str) -> Option<String> {
+    most_similar(word, type_names()).map(|close| format!("did you mean `{close}`?"))
 }
 
 /// The hint for two symbols in a row.
-pub(super) fn of_symbols(before: &str, found: &str) -> Option<String> {
+pub(super) fn symbols_hint(before: &str, found: &str) -> Option<String> {
     match (before, found) {
         ("*", "*") => Some("powers are written pow(x, y)".to_owned()),
-        ("+", "+") | ("-", "-") => Some("there is no counting up or down: write `+ 1`".to_owned()),
+        ("+", "+") | ("-", "-") => Some("there is no `++` and no `--`: write `+ 1` or `- 1`".to_owned()),
         _ => None,
     }
 }

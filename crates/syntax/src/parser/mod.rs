@@ -12,7 +12,7 @@ mod statement;
 
 use std::collections::HashSet;
 
-use crate::ast::{Declaration, Expr, Function, Module, Name, Param, Type, type_name};
+use crate::ast::{Declaration, Expr, Function, Module, Name, Param, Type, type_named};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::{Token, TokenKind, lex};
 use crate::span::Span;
@@ -39,7 +39,8 @@ pub fn parse(source: &str) -> Parsed {
         return Parsed { ast: Module::default(), diagnostics: vec![diagnostic] };
     }
     let (tokens, diagnostics) = lex(source);
-    let strange: HashSet<u32> = diagnostics.iter().map(|found| line_start(source, found.primary.0)).collect();
+    let lines_with_invalid_characters: HashSet<u32> =
+        diagnostics.iter().map(|found| line_start(source, found.primary.0)).collect();
     let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics: Vec::new() };
     let mut ast = parser.module();
     // The parser's messages about a line with invalid characters are consequences of those
@@ -47,11 +48,13 @@ pub fn parse(source: &str) -> Parsed {
     let parser_found = parser
         .diagnostics
         .into_iter()
-        .filter(|found| !strange.contains(&line_start(source, found.primary.0)));
+        .filter(|found| !lines_with_invalid_characters.contains(&line_start(source, found.primary.0)));
     let mut diagnostics = diagnostics;
     diagnostics.extend(parser_found);
     if !diagnostics.is_empty() {
-        ast.functions.iter_mut().for_each(|function| function.incomplete |= !strange.is_empty());
+        ast.functions
+            .iter_mut()
+            .for_each(|function| function.is_incomplete |= !lines_with_invalid_characters.is_empty());
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     if diagnostics.len() > MOST_ERRORS {
@@ -121,16 +124,16 @@ impl Parser<'_> {
         found
     }
 
-    fn at_word(&self, word: &str) -> bool {
+    fn is_at_word(&self, word: &str) -> bool {
         matches!(self.peek(), TokenKind::Word(text) if text == word)
     }
 
-    fn at_type(&self) -> bool {
-        matches!(self.peek(), TokenKind::Word(text) if type_name(text).is_some())
+    fn is_at_type(&self) -> bool {
+        matches!(self.peek(), TokenKind::Word(text) if type_named(text).is_some())
     }
 
     fn eat_word(&mut self, word: &str) -> bool {
-        let found = self.at_word(word);
+        let found = self.is_at_word(word);
         if found {
             self.advance();
         }
@@ -143,14 +146,14 @@ impl Parser<'_> {
     }
 
     /// Reports that `what` was expected at the current token.
-    fn expected<T>(&mut self, what: &str) -> Parse<T> {
+    fn report_expected<T>(&mut self, what: &str) -> Parse<T> {
         let before = self.previous_span().text(self.source);
-        let hint = hints::of_symbols(before, self.span().text(self.source));
-        self.expected_but(what, hint)
+        let hint = hints::symbols_hint(before, self.span().text(self.source));
+        self.report_expected_with_hint(what, hint)
     }
 
     /// Like `expected`, with a hint about the intended text.
-    fn expected_but<T>(&mut self, what: &str, hint: Option<String>) -> Parse<T> {
+    fn report_expected_with_hint<T>(&mut self, what: &str, hint: Option<String>) -> Parse<T> {
         let found = match self.peek() {
             TokenKind::End => "the end of the file".to_owned(),
             _ => format!("`{}`", self.span().text(self.source)),
@@ -163,7 +166,7 @@ impl Parser<'_> {
 
     fn expect(&mut self, kind: &TokenKind, what: &str) -> Parse<Span> {
         let span = self.span();
-        if self.eat(kind) { Ok(span) } else { self.expected(what) }
+        if self.eat(kind) { Ok(span) } else { self.report_expected(what) }
     }
 
     fn name(&mut self, what: &str) -> Parse<Name> {
@@ -178,7 +181,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Name { text, span })
             }
-            _ => self.expected(&format!("the name of {what}")),
+            _ => self.report_expected(&format!("the name of {what}")),
         }
     }
 
@@ -223,8 +226,8 @@ impl Parser<'_> {
     fn module(&mut self) -> Module {
         let mut module = Module::default();
         while *self.peek() != TokenKind::End {
-            if !self.at_word("def") {
-                let _: Parse<()> = self.expected("a function: `def name(…) -> (…) { … }`");
+            if !self.is_at_word("def") {
+                let _: Parse<()> = self.report_expected("a function: `def name(…) -> (…) { … }`");
                 self.advance();
                 self.skip_to_function();
                 continue;
@@ -238,7 +241,7 @@ impl Parser<'_> {
     }
 
     fn skip_to_function(&mut self) {
-        while *self.peek() != TokenKind::End && !(self.at_word("def") && self.starts_line()) {
+        while *self.peek() != TokenKind::End && !(self.is_at_word("def") && self.starts_line()) {
             self.advance();
         }
     }
@@ -258,30 +261,30 @@ impl Parser<'_> {
         let before = self.diagnostics.len();
         let (body, closed) = self.statements();
         // Another message at the end of the file would only repeat the first one.
-        let said = self.diagnostics.last().is_some_and(|last| last.primary.0 == self.span());
-        if !closed && !said {
+        let already_reported = self.diagnostics.last().is_some_and(|last| last.primary.0 == self.span());
+        if !closed && !already_reported {
             let span = self.span();
             let diagnostic =
-                Diagnostic::error(Code::Syntax, span, format!("the body of `{}` has no end", name.text))
+                Diagnostic::error(Code::Syntax, span, format!("the body of `{}` is not closed", name.text))
                     .label("expected `}`")
-                    .also(open, "it begins here");
+                    .secondary_label(open, "the body begins here");
             self.diagnostics.push(diagnostic);
         }
         let incomplete = self.diagnostics.len() > before;
-        Ok(Function { name, params, results, body, incomplete })
+        Ok(Function { name, params, results, body, is_incomplete: incomplete })
     }
 
     fn param(&mut self) -> Parse<Param> {
-        let constant = self.at_word("const");
+        let constant = self.is_at_word("const");
         if constant {
             self.advance();
         }
-        if !self.at_type() {
+        if !self.is_at_type() {
             let hint = match self.peek() {
-                TokenKind::Word(word) => hints::of_type(word),
+                TokenKind::Word(word) => hints::type_hint(word),
                 _ => None,
             };
-            return self.expected_but("a type and a name, such as `float(M, K) A`", hint);
+            return self.report_expected_with_hint("a type and a name, such as `float(M, K) A`", hint);
         }
         let ty = self.ty()?;
         let name = self.name("a parameter")?;
@@ -289,7 +292,7 @@ impl Parser<'_> {
     }
 
     fn declaration(&mut self) -> Parse<Declaration> {
-        let ty = if self.at_type() { Some(self.ty()?) } else { None };
+        let ty = if self.is_at_type() { Some(self.ty()?) } else { None };
         let name = self.name("a result")?;
         Ok(Declaration { ty, name })
     }
@@ -297,11 +300,11 @@ impl Parser<'_> {
     fn ty(&mut self) -> Parse<Type> {
         let start = self.span();
         let dtype = match self.peek() {
-            TokenKind::Word(text) => type_name(text),
+            TokenKind::Word(text) => type_named(text),
             _ => None,
         };
         let Some(dtype) = dtype else {
-            return self.expected("a type");
+            return self.report_expected("a type");
         };
         self.advance();
         let dims: Vec<Expr> = match *self.peek() == TokenKind::LeftParen {
@@ -320,5 +323,5 @@ impl Parser<'_> {
 fn is_reserved(word: &str) -> bool {
     matches!(word, "def" | "where" | "for")
         || expression::literal_word(word).is_some()
-        || type_name(word).is_some()
+        || type_named(word).is_some()
 }

@@ -47,7 +47,7 @@ impl Parser<'_> {
                 return;
             }
             let may_begin = matches!(self.peek(), TokenKind::Word(_) | TokenKind::LeftParen);
-            if braces == 0 && self.starts_line() && may_begin && !self.at_word("where") {
+            if braces == 0 && self.starts_line() && may_begin && !self.is_at_word("where") {
                 return;
             }
         }
@@ -55,9 +55,9 @@ impl Parser<'_> {
 
     fn statement(&mut self) -> Parse<Stmt> {
         let start = self.span();
-        let kind = if self.at_word("for") && matches!(self.peek_ahead(1), TokenKind::Word(_)) {
+        let kind = if self.is_at_word("for") && matches!(self.peek_ahead(1), TokenKind::Word(_)) {
             self.for_loop()?
-        } else if self.at_type() {
+        } else if self.is_at_type() {
             let ty = self.ty()?;
             let name = self.name("a tensor")?;
             StmtKind::Declare(Declaration { ty: Some(ty), name })
@@ -95,7 +95,7 @@ impl Parser<'_> {
         let op_span = self.expect(&TokenKind::Assign, "`=` and the call of a function")?;
         let value = self.expr()?;
         match value.kind {
-            ExprKind::Apply(callee, arguments) if !self.at_word("where") => {
+            ExprKind::Apply(callee, arguments) if !self.is_at_word("where") => {
                 Ok(StmtKind::Call { targets, callee, arguments, value: value.span })
             }
             _ => match <[Name; 1]>::try_from(targets) {
@@ -113,12 +113,8 @@ impl Parser<'_> {
                     }))
                 }
                 Err(_) => self.report(
-                    Diagnostic::error(
-                        Code::Syntax,
-                        value.span,
-                        "several results come from the call of a function",
-                    )
-                    .help("write `(A, B) = f(C)`"),
+                    Diagnostic::error(Code::Syntax, value.span, "several targets require a function call")
+                        .help("write `(A, B) = f(C)`"),
                 ),
             },
         }
@@ -132,8 +128,8 @@ impl Parser<'_> {
             Vec::new()
         };
         let op_span = self.span();
-        if let (false, Some(help)) = (self.at_assignment(), hints::of_word(&target.text)) {
-            let message = format!("`{}` means nothing here", target.text);
+        if let (false, Some(help)) = (self.is_at_assignment(), hints::word_hint(&target.text)) {
+            let message = format!("unexpected word `{}`", target.text);
             return self.report(Diagnostic::error(Code::Syntax, target.span, message).help(help));
         }
         let op = self.assign_op()?;
@@ -142,7 +138,7 @@ impl Parser<'_> {
         Ok(Comprehension { target, indices, op, op_span, value, clauses })
     }
 
-    fn at_assignment(&self) -> bool {
+    fn is_at_assignment(&self) -> bool {
         use TokenKind::{AddAssign, Assign, MaxAssign, MinAssign, MulAssign};
         matches!(self.peek(), Assign | AddAssign(_) | MulAssign(_) | MinAssign(_) | MaxAssign(_))
     }
@@ -159,12 +155,12 @@ impl Parser<'_> {
             TokenKind::MaxAssign(reset) => (ReduceOp::Max, reset),
             TokenKind::Minus | TokenKind::Slash if *self.peek_ahead(1) == TokenKind::Assign => {
                 let span = self.span();
-                let diagnostic = Diagnostic::error(Code::Syntax, span, "there is no such reduction").help(
+                let diagnostic = Diagnostic::error(Code::Syntax, span, "this is not a reduction").help(
                     "reductions are `+=`, `*=`, `min=` and `max=`; to subtract, add the negative: `+= -x`",
                 );
                 return self.report(diagnostic);
             }
-            _ => return self.expected("`=` or a reduction such as `+=!`"),
+            _ => return self.report_expected("`=` or a reduction such as `+=!`"),
         };
         self.advance();
         Ok(AssignOp::Reduce { op, reset })
@@ -186,7 +182,7 @@ impl Parser<'_> {
     fn clause(&mut self) -> Parse<Clause> {
         let names_exists = *self.peek_ahead(1) == TokenKind::Assign
             || matches!(self.peek_ahead(1), TokenKind::Word(word) if word == "in");
-        if self.at_word("exists") && !names_exists {
+        if self.is_at_word("exists") && !names_exists {
             self.advance();
             return Ok(Clause::Exists(self.expr()?));
         }
@@ -201,7 +197,7 @@ impl Parser<'_> {
             return Ok(Clause::Let { name, value });
         }
         if !self.eat_word("in") {
-            return self.expected("`in` and a range, or `=` and an expression");
+            return self.report_expected("`in` and a range, or `=` and an expression");
         }
         let (from, to) = self.range()?;
         Ok(Clause::In { name, from, to })
@@ -218,20 +214,21 @@ impl Parser<'_> {
             parser.advance();
             let var = parser.name("a variable")?;
             if !parser.eat_word("in") {
-                return parser.expected("`in` and a range");
+                return parser.report_expected("`in` and a range");
             }
             let (from, to) = parser.range()?;
             let open = parser.expect(&TokenKind::LeftBrace, "`{` and the body of the loop")?;
             let (body, closed) = parser.statements();
-            let said = parser.diagnostics.last().is_some_and(|last| last.primary.0 == parser.span());
-            if !closed && said {
+            let already_reported =
+                parser.diagnostics.last().is_some_and(|last| last.primary.0 == parser.span());
+            if !closed && already_reported {
                 return Err(Reported);
             }
             if !closed {
                 let span = parser.span();
-                let diagnostic = Diagnostic::error(Code::Syntax, span, "the body of the loop has no end")
+                let diagnostic = Diagnostic::error(Code::Syntax, span, "the body of the loop is not closed")
                     .label("expected `}`")
-                    .also(open, "it begins here");
+                    .secondary_label(open, "the body begins here");
                 return parser.report(diagnostic);
             }
             Ok(StmtKind::For { var, from, to, body })

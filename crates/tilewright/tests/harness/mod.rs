@@ -2,21 +2,21 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod fence;
-pub mod lent;
+pub mod fenced_memory;
+pub mod fenced_tensor;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use tilewright::{
-    Compile, Cpu, Error, Kernel, Number, OpenTarget, Pool, Program, Schedule, ScheduleChoice, Vectors, View,
-    ViewMut,
+    Compile, Cpu, Error, Kernel, Number, OpenTarget, Pool, Program, Schedule, ScheduleChoice,
+    VectorInstructions, View, ViewMut,
 };
 use tilewright_interp::Inputs;
 use tilewright_ir::{DType, Tensor};
 use tilewright_runtime::signature::Parameter;
 
-use lent::{Lent, Placement};
+use fenced_tensor::{FencedTensor, Placement};
 
 /// The results of a call, by name.
 pub type Results = BTreeMap<String, Tensor>;
@@ -29,15 +29,15 @@ pub fn pool(threads: usize) -> Arc<Pool> {
 }
 
 /// The vector instruction sets that this machine has.
-pub fn vectors() -> Vec<Vectors> {
-    Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors).collect()
+pub fn vectors() -> Vec<VectorInstructions> {
+    VectorInstructions::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors).collect()
 }
 
 /// Compiles a program for a shared thread pool.
 pub fn compile(
     program: &Program,
     schedule: Option<Schedule>,
-    vectors: Vectors,
+    vectors: VectorInstructions,
     threads: usize,
 ) -> Result<Kernel, Error> {
     let schedule = schedule.map_or(ScheduleChoice::Default, ScheduleChoice::Given);
@@ -47,8 +47,8 @@ pub fn compile(
 
 /// The tensors and scalars of calls, in separate memory.
 pub struct Arguments {
-    constants: Vec<Lent>,
-    inputs: Vec<Lent>,
+    constants: Vec<FencedTensor>,
+    inputs: Vec<FencedTensor>,
     scalars: Vec<Number>,
 }
 
@@ -56,8 +56,8 @@ impl Arguments {
     /// Allocates the arguments of a kernel. `place` returns the layout of each tensor.
     pub fn new(kernel: &Kernel, inputs: &Inputs, mut place: impl FnMut() -> Placement) -> Arguments {
         let signature = kernel.signature();
-        let mut lent = |parameters: &[Parameter]| -> Vec<Lent> {
-            parameters.iter().map(|own| Lent::of(&inputs.tensors[&own.name], &place())).collect()
+        let mut lent = |parameters: &[Parameter]| -> Vec<FencedTensor> {
+            parameters.iter().map(|own| FencedTensor::copy_of(&inputs.tensors[&own.name], &place())).collect()
         };
         let (constants, given) = (lent(&signature.constants), lent(&signature.inputs));
         let scalars = signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
@@ -72,17 +72,17 @@ impl Arguments {
         calls: usize,
         mut place: impl FnMut() -> Placement,
     ) -> Result<Results, String> {
-        let constants: Vec<View> = self.constants.iter().map(Lent::view).collect();
+        let constants: Vec<View> = self.constants.iter().map(FencedTensor::view).collect();
         let bound = kernel.bind(&constants).map_err(|error| format!("bind: {error}"))?;
-        let views: Vec<View> = self.inputs.iter().map(Lent::view).collect();
+        let views: Vec<View> = self.inputs.iter().map(FencedTensor::view).collect();
         let mut first: Option<Results> = None;
         for _ in 0..calls {
             let mut results = results(kernel, inputs, &mut place);
             let mut lent: Vec<ViewMut> = results.iter_mut().map(|(_, lent)| lent.view_mut()).collect();
             bound.run(&views, &mut lent, &self.scalars).map_err(|error| error.to_string())?;
             drop(lent);
-            if let Some((name, _)) = results.iter().find(|(_, lent)| !lent.gaps_are_whole()) {
-                return Err(format!("`{name}` was written beside its elements"));
+            if let Some((name, _)) = results.iter().find(|(_, lent)| !lent.gaps_are_unchanged()) {
+                return Err(format!("`{name}` was written outside of its elements"));
             }
             let found = results.into_iter().map(|(name, lent)| (name, lent.tensor())).collect();
             match &first {
@@ -90,8 +90,8 @@ impl Arguments {
                 _ => first = Some(found),
             }
         }
-        if self.inputs.iter().chain(&self.constants).any(|lent| !lent.gaps_are_whole()) {
-            return Err("an input was written beside its elements".to_string());
+        if self.inputs.iter().chain(&self.constants).any(|lent| !lent.gaps_are_unchanged()) {
+            return Err("an input was written outside of its elements".to_string());
         }
         Ok(first.unwrap_or_default())
     }
@@ -99,15 +99,19 @@ impl Arguments {
 
 /// Allocates the results. A tensor that the program updates holds its old values; other results
 /// hold meaningless bytes.
-fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placement) -> Vec<(String, Lent)> {
+fn results(
+    kernel: &Kernel,
+    inputs: &Inputs,
+    place: &mut impl FnMut() -> Placement,
+) -> Vec<(String, FencedTensor)> {
     let parameters = kernel.signature().results.iter();
     let lent = parameters.map(|own| match inputs.tensors.get(&own.name) {
-        Some(old) => Lent::of(old, &place()),
+        Some(old) => FencedTensor::copy_of(old, &place()),
         // Any byte is valid in a number, but not in a `bool`.
         None if own.layout.dtype() == DType::Bool => {
-            Lent::of(&Tensor::zeros(DType::Bool, own.layout.shape()).unwrap(), &place())
+            FencedTensor::copy_of(&Tensor::zeros(DType::Bool, own.layout.shape()).unwrap(), &place())
         }
-        None => Lent::empty(own.layout.dtype(), own.layout.shape(), &place()),
+        None => FencedTensor::empty(own.layout.dtype(), own.layout.shape(), &place()),
     });
     kernel.signature().results.iter().map(|own| own.name.clone()).zip(lent).collect()
 }
@@ -118,10 +122,10 @@ fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placeme
 pub fn difference(wanted: &Results, found: &Results, exact: bool) -> Option<String> {
     for (name, tensor) in wanted {
         let Some(other) = found.get(name) else { return Some(format!("`{name}` is missing")) };
-        let room = if exact { 0.0 } else { tolerance(tensor.dtype()) };
+        let allowed_error = if exact { 0.0 } else { tolerance(tensor.dtype()) };
         for at in 0..tensor.len() {
             let (left, right) = (tensor.get(at), other.get(at));
-            if !agree(left, right, room) {
+            if !agree(left, right, allowed_error) {
                 return Some(format!("{name}[{at}] is {right:?}, not {left:?}"));
             }
         }
@@ -129,11 +133,11 @@ pub fn difference(wanted: &Results, found: &Results, exact: bool) -> Option<Stri
     None
 }
 
-fn agree(wanted: Number, found: Number, room: f64) -> bool {
+fn agree(wanted: Number, found: Number, allowed_error: f64) -> bool {
     let (Number::Float(wanted), Number::Float(found)) = (wanted, found) else { return wanted == found };
     wanted == found
         || wanted.is_nan() && found.is_nan()
-        || (wanted - found).abs() <= room * (1.0 + wanted.abs().max(found.abs()))
+        || (wanted - found).abs() <= allowed_error * (1.0 + wanted.abs().max(found.abs()))
 }
 
 fn tolerance(dtype: DType) -> f64 {

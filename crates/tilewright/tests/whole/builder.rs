@@ -9,7 +9,7 @@
 
 use super::call::Helper;
 use super::element::{self, Element, is_float, most};
-use super::scope::{Extent, Kind, Known, Scope, Var};
+use super::scope::{Extent, Kind, Scope, TensorInfo, Var};
 use super::source::{Function, MAIN, Node, Source};
 use crate::random::rng::Rng;
 
@@ -17,12 +17,12 @@ const EXTENTS: [(i64, usize); 9] =
     [(1, 4), (2, 10), (3, 18), (4, 18), (5, 16), (6, 8), (7, 8), (8, 10), (9, 8)];
 
 /// The maximum product of the trip counts of the loops around a statement.
-pub const MOST_TURNS: i64 = 16;
+pub const MAX_ITERATIONS: i64 = 16;
 
 /// A function under construction.
 pub struct Builder<'r> {
     pub rng: &'r mut Rng,
-    pub tensors: Vec<Known>,
+    pub tensors: Vec<TensorInfo>,
     /// The extents that tensors can have: those of the parameters, and numbers.
     pub pool: Vec<Extent>,
     /// Scalar parameters.
@@ -34,14 +34,14 @@ pub struct Builder<'r> {
     /// The type of most tensors.
     pub main: Element,
     /// The tensor that is read most often at the moment.
-    pub favourite: Option<usize>,
+    pub preferred: Option<usize>,
     /// Whether another function calls this one. The body of such a function must not declare its
     /// results.
     pub is_called: bool,
     /// The prefix of the names of new tensors.
     prefix: &'static str,
     /// The names of loop variables, from the outermost loop.
-    pub turn_names: [String; 3],
+    pub loop_names: [String; 3],
     made: usize,
 }
 
@@ -85,10 +85,10 @@ impl<'r> Builder<'r> {
             loops,
             helpers,
             main,
-            favourite: None,
+            preferred: None,
             is_called: false,
             prefix,
-            turn_names,
+            loop_names: turn_names,
             made: 0,
         }
     }
@@ -138,7 +138,7 @@ impl<'r> Builder<'r> {
     fn input(&mut self, name: &str, element: Element, shape: Vec<Extent>, is_index: bool) -> String {
         let constant = if self.rng.chance(20) { "const " } else { "" };
         let text = format!("{constant}{} {name}", tensor_type(element, &shape));
-        let known = Known { is_index, writable: false, ..known(name, element, shape) };
+        let known = TensorInfo { is_index, writable: false, ..tensor_info(name, element, shape) };
         self.tensors.push(known);
         text
     }
@@ -162,7 +162,12 @@ impl<'r> Builder<'r> {
         }
         let (element, shape) = (self.element(), self.shape());
         let result = Some(format!("{} y", tensor_type(element, &shape)));
-        self.tensors.push(Known { result, in_out: true, declared: true, ..known("y", element, shape) });
+        self.tensors.push(TensorInfo {
+            result,
+            in_out: true,
+            declared: true,
+            ..tensor_info("y", element, shape)
+        });
     }
 
     fn scalar_params(&mut self, sizes: &mut Vec<(String, i64)>) -> Vec<String> {
@@ -181,7 +186,7 @@ impl<'r> Builder<'r> {
     pub fn add(&mut self, element: Element, shape: Vec<Extent>) -> usize {
         let name = format!("{}{}", self.prefix, self.made);
         self.made += 1;
-        self.tensors.push(known(&name, element, shape));
+        self.tensors.push(tensor_info(&name, element, shape));
         self.tensors.len() - 1
     }
 
@@ -218,10 +223,10 @@ impl<'r> Builder<'r> {
             5 => self.recurrence(body),
             6 => self.double_buffer(body),
             7 => self.call(body),
-            8 => self.stale(body),
+            8 => self.read_after_change(body),
             10 => self.moving_window(body),
             _ => match self.writable() {
-                Some(at) => self.fold(at, body),
+                Some(at) => self.reduce_dimensions(at, body),
                 None => self.reduce(body),
             },
         }
@@ -229,21 +234,21 @@ impl<'r> Builder<'r> {
 
     /// Makes a tensor from another one, which changes before the first is read. The change may be
     /// in a loop.
-    fn stale(&mut self, body: &mut Vec<Node>) {
+    fn read_after_change(&mut self, body: &mut Vec<Node>) {
         let Some(source) = self.writable() else { return self.define(body) };
         let count = self.tensors.len();
-        self.favourite = Some(source);
+        self.preferred = Some(source);
         self.define(body);
         let made = (self.tensors.len() > count).then(|| self.tensors.len() - 1);
         let read_first = self.rng.chance(40);
         let then = |builder: &mut Builder<'r>, inner: &mut Vec<Node>| {
             for reads in [read_first, !read_first] {
-                builder.favourite = made.filter(|_| reads);
+                builder.preferred = made.filter(|_| reads);
                 match reads {
                     true if builder.rng.chance(50) => builder.update(inner),
                     true if builder.rng.chance(50) => {
                         if let Some(made) = made {
-                            builder.fold(made, inner);
+                            builder.reduce_dimensions(made, inner);
                         }
                     }
                     true => builder.define(inner),
@@ -252,13 +257,13 @@ impl<'r> Builder<'r> {
             }
         };
         let turns = self.rng.between(2, 3);
-        if self.loops.len() < 2 && self.turns() * turns <= MOST_TURNS && self.rng.chance(55) {
+        if self.loops.len() < 2 && self.iterations() * turns <= MAX_ITERATIONS && self.rng.chance(55) {
             let node = self.in_loop(0, Extent::number(turns), then);
             body.push(node);
         } else {
             then(self, body);
         }
-        self.favourite = None;
+        self.preferred = None;
     }
 
     /// The scope of a statement in the current loops.
@@ -267,7 +272,7 @@ impl<'r> Builder<'r> {
     }
 
     /// The number of times that the next statement runs.
-    pub fn turns(&self) -> i64 {
+    pub fn iterations(&self) -> i64 {
         self.loops.iter().map(Var::count).product()
     }
 
@@ -277,7 +282,7 @@ impl<'r> Builder<'r> {
         let mut ends = vec![Extent::number(from + self.rng.between(2, 3))];
         ends.extend(self.pool.iter().filter(|end| end.value > from && end.value < 6).cloned());
         let to = self.rng.pick(&ends).clone();
-        if self.turns() * (to.value - from) > MOST_TURNS {
+        if self.iterations() * (to.value - from) > MAX_ITERATIONS {
             return self.update(body);
         }
         let count = self.rng.weighted(&[(1, 25), (2, 45), (3, 30)]);
@@ -297,7 +302,7 @@ impl<'r> Builder<'r> {
         to: Extent,
         make: impl FnOnce(&mut Builder<'r>, &mut Vec<Node>),
     ) -> Node {
-        let name = self.turn_names[self.loops.len()].clone();
+        let name = self.loop_names[self.loops.len()].clone();
         let before = self.tensors.len();
         self.loops.push(Var { name: name.clone(), from, to: to.clone(), kind: Kind::Loop });
         let mut inner = Vec::new();
@@ -313,7 +318,7 @@ impl<'r> Builder<'r> {
     /// others.
     pub fn results(&mut self, body: &[Node]) -> Vec<String> {
         let mut results = Vec::new();
-        let used = |known: &&Known| known.writable && body.iter().any(|node| node.names(&known.name));
+        let used = |known: &&TensorInfo| known.writable && body.iter().any(|node| node.names(&known.name));
         for known in self.tensors.iter().filter(used) {
             if known.in_out || !known.read || self.rng.chance(25) {
                 results.push(known.result.clone().unwrap_or_else(|| known.name.clone()));
@@ -324,15 +329,15 @@ impl<'r> Builder<'r> {
 }
 
 /// Describes a tensor that the function defines.
-pub fn known(name: &str, element: Element, shape: Vec<Extent>) -> Known {
+pub fn tensor_info(name: &str, element: Element, shape: Vec<Extent>) -> TensorInfo {
     let spare = if is_float(element) { most(element) / 2.0 } else { f64::INFINITY };
-    Known {
+    TensorInfo {
         name: name.to_string(),
         element,
         shape,
         writable: true,
         is_index: false,
-        spare,
+        headroom: spare,
         hidden: false,
         read: false,
         result: None,

@@ -1,8 +1,8 @@
 //! Makes functions that a program calls, and the calls.
 
-use super::builder::{Builder, known, tensor_type};
+use super::builder::{Builder, tensor_info, tensor_type};
 use super::element::{Element, is_float, most};
-use super::scope::{Extent, Known};
+use super::scope::{Extent, TensorInfo};
 use super::source::{Function, Node};
 
 /// A function, with the types of its parameters and results in terms of the caller's extents.
@@ -11,11 +11,11 @@ pub struct Helper {
     pub function: Function,
     params: Vec<(Element, Vec<Extent>)>,
     takes_scalar: bool,
-    results: Vec<Made>,
+    results: Vec<HelperResult>,
 }
 
 #[derive(Clone, Debug)]
-struct Made {
+struct HelperResult {
     element: Element,
     shape: Vec<Extent>,
     in_out: bool,
@@ -47,14 +47,14 @@ impl Builder<'_> {
     /// Makes a function that takes some of the caller's tensors. It may call earlier functions.
     pub fn helper(&mut self, number: usize, earlier: &[Helper]) -> Helper {
         let count = self.rng.between(1, self.tensors.len().min(2) as i64) as usize;
-        let given: Vec<Known> = (0..count).map(|_| self.rng.pick(&self.tensors).clone()).collect();
+        let given: Vec<TensorInfo> = (0..count).map(|_| self.rng.pick(&self.tensors).clone()).collect();
         let renamed = self.renamed(&given);
         let pool = renamed.0.iter().map(|(_, inner)| inner.clone()).chain([Extent::number(3)]).collect();
         let main = self.main;
         let mut inside = Builder::new(self.rng, main, pool, "w");
         inside.is_called = inside.rng.chance(95);
         if inside.rng.chance(95) {
-            inside.turn_names = ["t", "u", "v"].map(|name| format!("{name}{number}"));
+            inside.loop_names = ["t", "u", "v"].map(|name| format!("{name}{number}"));
         }
         // A nested call sees the parameters under their own names, so its extents must be those of
         // the caller.
@@ -74,13 +74,13 @@ impl Builder<'_> {
     }
 
     /// Makes parameters that take the caller's tensors.
-    fn given(&mut self, given: &[Known], renamed: &Renamed) -> Vec<String> {
+    fn given(&mut self, given: &[TensorInfo], renamed: &Renamed) -> Vec<String> {
         let mut params = Vec::new();
         for (at, outer) in given.iter().enumerate() {
             let shape: Vec<Extent> = outer.shape.iter().map(|dim| renamed.inner(dim)).collect();
             let name = format!("p{at}");
             params.push(format!("{} {name}", tensor_type(outer.element, &shape)));
-            self.tensors.push(Known { writable: false, ..known(&name, outer.element, shape) });
+            self.tensors.push(TensorInfo { writable: false, ..tensor_info(&name, outer.element, shape) });
         }
         params
     }
@@ -91,8 +91,14 @@ impl Builder<'_> {
         if self.rng.chance(25) {
             let (element, shape) = (self.element(), self.shape());
             let result = Some(format!("{} r", tensor_type(element, &shape)));
-            let plain = known("r", element, shape);
-            self.tensors.push(Known { result, in_out: true, declared: true, spare: added(element), ..plain });
+            let plain = tensor_info("r", element, shape);
+            self.tensors.push(TensorInfo {
+                result,
+                in_out: true,
+                declared: true,
+                headroom: added(element),
+                ..plain
+            });
         }
         let count = self.rng.weighted(&[(1, 35), (2, 40), (3, 25)]);
         let mut body = self.statements(count);
@@ -105,17 +111,20 @@ impl Builder<'_> {
     }
 
     /// The results in terms of the caller's extents.
-    fn results_for_caller(&self, names: &[String], renamed: &Renamed) -> Vec<Made> {
+    fn results_for_caller(&self, names: &[String], renamed: &Renamed) -> Vec<HelperResult> {
         let listed =
-            |own: &&Known| names.iter().any(|name| name.rsplit(' ').next() == Some(own.name.as_str()));
-        let made =
-            |own: &Known| Made { element: own.element, shape: renamed.outer(&own.shape), in_out: own.in_out };
+            |own: &&TensorInfo| names.iter().any(|name| name.rsplit(' ').next() == Some(own.name.as_str()));
+        let made = |own: &TensorInfo| HelperResult {
+            element: own.element,
+            shape: renamed.outer(&own.shape),
+            in_out: own.in_out,
+        };
         self.tensors.iter().filter(|own| own.writable).filter(listed).map(made).collect()
     }
 
     /// Chooses names for the extents of some tensors: new sizes of the function, or the caller's
     /// names.
-    fn renamed(&mut self, given: &[Known]) -> Renamed {
+    fn renamed(&mut self, given: &[TensorInfo]) -> Renamed {
         let mut pairs: Vec<(Extent, Extent)> = Vec::new();
         let keep = self.rng.chance(40);
         for dim in given.iter().flat_map(|own| &own.shape) {
@@ -158,13 +167,13 @@ impl Builder<'_> {
                 None => self.add(made.element, made.shape.clone()),
             };
             used.push(at);
-            let spare = self.tensors[at].spare - added(made.element) * self.turns() as f64;
+            let spare = self.tensors[at].headroom - added(made.element) * self.iterations() as f64;
             if made.in_out && spare < 0.0 {
                 return self.define(body);
             }
             // The results of the function may have the maximum magnitude.
             let full = if is_float(made.element) { 0.0 } else { f64::INFINITY };
-            self.tensors[at].spare = if made.in_out && is_float(made.element) { spare } else { full };
+            self.tensors[at].headroom = if made.in_out && is_float(made.element) { spare } else { full };
             results.push(self.tensors[at].name.clone());
         }
         for at in &used[..helper.params.len()] {

@@ -15,7 +15,7 @@ use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_syntax::{Bindings, Severity, check, parse};
 use tilewright_target::{Cpu, Gpu, GpuApi, Target};
 
-use super::called;
+use super::cpu_call;
 use super::source::{MAIN, Source};
 use crate::harness::{self, Results, difference};
 use crate::random::guarded;
@@ -274,7 +274,7 @@ impl Oracle {
         };
         for threads in [1, 2] {
             let what = format!("{threads} threads");
-            match called::on_threads(&executable, &self.inputs, &harness::pool(threads)) {
+            match cpu_call::on_threads(&executable, &self.inputs, &harness::pool(threads)) {
                 Err(message) => return Some(failed(Kind::Run, format!("{what}: {message}"), Some(nest))),
                 Ok(found) => {
                     if let Some(outcome) = self.differs(Kind::CodeDiffers, &what, &found, nest) {

@@ -12,11 +12,11 @@ use super::case::{Case, DEVICE, Failure, Kind, Oracle, Outcome, Place};
 use super::source::Source;
 use crate::random::guarded;
 use crate::random::rng::Rng;
-use crate::random::schedule::{Counts, Machine, everything_for, finished};
+use crate::random::schedule::{Counts, Machine, everything_for, with_finishing_steps};
 
 /// How a schedule is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ScheduleKind {
     /// The default schedule, by static analysis.
     Default,
     /// A schedule without steps.
@@ -29,9 +29,23 @@ pub enum Way {
 
 /// The schedules of a case, in order. After a failure, the remaining schedules for the same target
 /// are skipped.
-const CPU: [Way; 7] = [Way::Default, Way::Plain, Way::Steps, Way::Steps, Way::Point, Way::Steps, Way::Point];
-const GPU: [Way; 5] = [Way::Default, Way::Steps, Way::Point, Way::Steps, Way::Point];
-const ON_DEVICE: [Way; 3] = [Way::Default, Way::Point, Way::Steps];
+const CPU: [ScheduleKind; 7] = [
+    ScheduleKind::Default,
+    ScheduleKind::Plain,
+    ScheduleKind::Steps,
+    ScheduleKind::Steps,
+    ScheduleKind::Point,
+    ScheduleKind::Steps,
+    ScheduleKind::Point,
+];
+const GPU: [ScheduleKind; 5] = [
+    ScheduleKind::Default,
+    ScheduleKind::Steps,
+    ScheduleKind::Point,
+    ScheduleKind::Steps,
+    ScheduleKind::Point,
+];
+const ON_DEVICE: [ScheduleKind; 3] = [ScheduleKind::Default, ScheduleKind::Point, ScheduleKind::Steps];
 
 /// The settings of a campaign.
 #[derive(Clone, Debug)]
@@ -92,7 +106,7 @@ pub fn examine(settings: &Settings, number: u64, before: &dyn Fn(&Case)) -> Repo
             let compiled = place != Place::Cpu || rng.chance(settings.compiled);
             let place = if compiled { place } else { Place::Loops };
             let case = Case { place, ..blank.clone() };
-            if report.try_way(&oracle, case, *way, &mut rng, before) {
+            if report.try_schedule_kind(&oracle, case, *way, &mut rng, before) {
                 break;
             }
         }
@@ -124,11 +138,11 @@ impl Report {
         false
     }
 
-    fn try_way(
+    fn try_schedule_kind(
         &mut self,
         oracle: &Oracle,
         case: Case,
-        way: Way,
+        way: ScheduleKind,
         rng: &mut Rng,
         before: &dyn Fn(&Case),
     ) -> bool {
@@ -153,19 +167,23 @@ impl Report {
 
 /// Makes a schedule. The inner `None` is the default schedule; the outer `None` says that there is
 /// no such schedule for this program.
-fn schedule(oracle: &Oracle, place: Place, way: Way, rng: &mut Rng) -> Option<Option<Schedule>> {
+fn schedule(oracle: &Oracle, place: Place, way: ScheduleKind, rng: &mut Rng) -> Option<Option<Schedule>> {
     let program = &oracle.program;
     let mut counts = Counts::default();
     match way {
-        Way::Default => Some(None),
-        Way::Plain => Some(Some(Schedule { steps: Vec::new() })),
-        Way::Steps if matches!(place, Place::Cpu | Place::Loops) => {
+        ScheduleKind::Default => Some(None),
+        ScheduleKind::Plain => Some(Some(Schedule { steps: Vec::new() })),
+        ScheduleKind::Steps if matches!(place, Place::Cpu | Place::Loops) => {
             let schedule = everything_for(Machine::Cpu, rng, program, &mut counts);
             let more = rng.chance(35);
-            Some(Some(if more { finished(rng, program, schedule, &mut counts) } else { schedule }))
+            Some(Some(if more {
+                with_finishing_steps(rng, program, schedule, &mut counts)
+            } else {
+                schedule
+            }))
         }
-        Way::Steps => Some(Some(everything_for(Machine::Gpu, rng, program, &mut counts))),
-        Way::Point => {
+        ScheduleKind::Steps => Some(Some(everything_for(Machine::Gpu, rng, program, &mut counts))),
+        ScheduleKind::Point => {
             let space = Space::new(program, place.target());
             let mut points = Pcg64Mcg::seed_from_u64(rng.between(0, i64::MAX - 1) as u64);
             let drawn = (0..4).filter_map(|_| space.knobs().sample(&mut points));

@@ -210,7 +210,7 @@ impl Builder<'_> {
         if readable.is_empty() {
             return Value { text: "int32(1)".to_string(), element: "int32", most: 1.0 };
         }
-        let favourite = self.favourite.filter(|at| readable.contains(at));
+        let favourite = self.preferred.filter(|at| readable.contains(at));
         let at = if let Some(at) = favourite.filter(|_| self.rng.chance(60)) {
             at
         } else if self.rng.chance(45) {

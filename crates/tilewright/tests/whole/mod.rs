@@ -8,9 +8,9 @@
 
 pub mod builder;
 pub mod call;
-pub mod called;
 pub mod campaign;
 pub mod case;
+pub mod cpu_call;
 pub mod element;
 pub mod examine;
 pub mod expression;

@@ -1,7 +1,7 @@
 //! Makes ordered loops over a tensor that keeps its history: rows that depend on the previous row,
 //! double buffers, and windows that move over a tensor and change it in place.
 
-use super::builder::{Builder, MOST_TURNS, tensor_type};
+use super::builder::{Builder, MAX_ITERATIONS, tensor_type};
 use super::element::most;
 use super::scope::{Extent, Kind, Scope};
 use super::source::Node;
@@ -9,7 +9,7 @@ use super::source::Node;
 impl Builder<'_> {
     /// Makes `x(t, i) = … x(t - 1, …)`.
     pub fn recurrence(&mut self, body: &mut Vec<Node>) {
-        let fits = |own: &&Extent| own.value > 1 && own.value <= MOST_TURNS / self.turns();
+        let fits = |own: &&Extent| own.value > 1 && own.value <= MAX_ITERATIONS / self.iterations();
         let turns: Vec<Extent> = self.pool.iter().filter(fits).cloned().collect();
         if turns.is_empty() {
             return self.update(body);
@@ -33,7 +33,7 @@ impl Builder<'_> {
     /// Makes `x((t + 1) % 2, i) = … x(t % 2, …)`.
     pub fn double_buffer(&mut self, body: &mut Vec<Node>) {
         let turns = Extent::number(self.rng.between(2, 4));
-        if self.turns() * turns.value > MOST_TURNS {
+        if self.iterations() * turns.value > MAX_ITERATIONS {
             return self.update(body);
         }
         let at = self.history(Extent::number(2), body);
@@ -51,7 +51,7 @@ impl Builder<'_> {
     pub fn moving_window(&mut self, body: &mut Vec<Node>) {
         let turns = self.rng.between(2, 4);
         let (width, step) = (self.rng.between(2, 5), self.rng.between(1, 3));
-        if self.turns() * turns > MOST_TURNS {
+        if self.iterations() * turns > MAX_ITERATIONS {
             return self.update(body);
         }
         let at = self.history(Extent::number(width + step * (turns - 1)), body);

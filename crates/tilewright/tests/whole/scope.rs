@@ -44,7 +44,7 @@ impl Var {
 
 /// A tensor that statements can read or update.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct TensorInfo {
     pub name: String,
     pub element: Element,
     pub shape: Vec<Extent>,
@@ -53,7 +53,7 @@ pub struct Known {
     /// Whether the elements are 0, 1 or 2, so that they can be subscripts without a clamp.
     pub is_index: bool,
     /// The amount that sums may still add to an element so that it stays exact.
-    pub spare: f64,
+    pub headroom: f64,
     /// Whether the tensor cannot be used, because it was defined in a loop that has ended.
     pub hidden: bool,
     /// Whether a statement reads the tensor.

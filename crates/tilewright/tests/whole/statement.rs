@@ -13,7 +13,7 @@ struct Target {
     indices: Vec<String>,
     /// For dimensions with a constant subscript in each iteration, a subscript that differs from
     /// it.
-    apart: Vec<(usize, String)>,
+    other_subscripts: Vec<(usize, String)>,
 }
 
 impl Builder<'_> {
@@ -22,7 +22,7 @@ impl Builder<'_> {
         let (element, shape) = (self.element(), self.shape());
         let mut scope = self.scope();
         let Some(indices) = self.whole(&mut scope, &shape) else { return };
-        let deep = if self.favourite.is_some() { 0 } else { 30 };
+        let deep = if self.preferred.is_some() { 0 } else { 30 };
         let depth = self.rng.weighted(&[(0, 15), (1, 30), (2, deep), (3, deep / 2)]);
         let value = self.value(&mut scope, element, depth);
         let value = self.narrowed(value, most(element) / 2.0);
@@ -49,7 +49,7 @@ impl Builder<'_> {
 
     /// Makes `x(i) +=! h(i, j)`: a tensor reduced along some of its dimensions, perhaps with
     /// another value.
-    pub fn fold(&mut self, from: usize, body: &mut Vec<Node>) {
+    pub fn reduce_dimensions(&mut self, from: usize, body: &mut Vec<Node>) {
         let mut scope = self.scope();
         let (mut shape, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
         for dim in self.tensors[from].shape.clone() {
@@ -106,16 +106,16 @@ impl Builder<'_> {
     /// Chooses a reduction operator, and makes the value so small that floats stay exact.
     pub fn reduction(&mut self, at: usize, scope: &Scope, value: Value) -> (&'static str, Value) {
         let element = self.tensors[at].element;
-        let often = (scope.points() * self.turns()) as f64;
+        let often = (scope.points() * self.iterations()) as f64;
         let operator = self.rng.weighted(&[("+=", 55), ("max=", 17), ("min=", 14), ("*=", 14)]);
         if !is_float(element) {
             return (operator, value);
         }
         match operator {
-            "+=" if 2.0 * often <= self.tensors[at].spare => {
-                let most = self.tensors[at].spare / (2.0 * often);
+            "+=" if 2.0 * often <= self.tensors[at].headroom => {
+                let most = self.tensors[at].headroom / (2.0 * often);
                 let value = self.narrowed(value, most.max(2.0));
-                self.tensors[at].spare -= value.most.min(most.max(2.0)) * often;
+                self.tensors[at].headroom -= value.most.min(most.max(2.0)) * often;
                 ("+=", value)
             }
             "*=" => ("*=", Value { text: format!("({} > 1 ? -1 : 1)", value.text), ..value }),
@@ -168,9 +168,9 @@ impl Builder<'_> {
     /// Makes a left-hand side that names some elements, each once.
     fn part(&mut self, scope: &mut Scope, at: usize) -> Target {
         let shape = self.tensors[at].shape.clone();
-        let mut target = Target { at, indices: Vec::new(), apart: Vec::new() };
+        let mut target = Target { at, indices: Vec::new(), other_subscripts: Vec::new() };
         for (number, dim) in shape.iter().enumerate() {
-            let index = self.left_index(scope, dim, number, &mut target.apart);
+            let index = self.left_index(scope, dim, number, &mut target.other_subscripts);
             target.indices.push(index);
         }
         target
@@ -230,7 +230,7 @@ impl Builder<'_> {
         if !scope.open {
             own.push(format!("{name}({})", target.indices.join(", ")));
         }
-        for (number, index) in &target.apart {
+        for (number, index) in &target.other_subscripts {
             let mut indices = target.indices.clone();
             for (other, place) in indices.iter_mut().enumerate() {
                 let dim = self.tensors[target.at].shape[other].clone();
@@ -278,7 +278,7 @@ impl Builder<'_> {
             scope.ranges()
         )));
         if self.rng.chance(50) {
-            self.fold(at, body);
+            self.reduce_dimensions(at, body);
         }
     }
 
@@ -307,7 +307,7 @@ impl Builder<'_> {
         for (number, dim) in shape.iter().enumerate() {
             indices.push(match number == chosen {
                 true if by_data => self.by_data(scope, dim)?,
-                true => self.folded(scope, dim)?,
+                true => self.repeated_subscript(scope, dim)?,
                 false => scope.fresh(0, dim, Kind::Left)?,
             });
         }
@@ -315,7 +315,7 @@ impl Builder<'_> {
     }
 
     /// Makes a subscript on the left that names elements more than once.
-    fn folded(&mut self, scope: &mut Scope, dim: &Extent) -> Option<String> {
+    fn repeated_subscript(&mut self, scope: &mut Scope, dim: &Extent) -> Option<String> {
         let wide = self.rng.pick(&self.pool).clone();
         let one = scope.fresh(0, &wide, Kind::Left)?;
         let two = scope.fresh(0, &Extent::number(self.rng.between(2, 3)), Kind::Left)?;

@@ -12,7 +12,7 @@ use super::shrink::shrink;
 
 /// The maximum number of similar failures that are made smaller. Of further ones, only the numbers
 /// are kept.
-const MOST_ALIKE: usize = 15;
+const MAX_SIMILAR: usize = 15;
 
 /// The state of a worker.
 pub struct Worker {
@@ -20,13 +20,13 @@ pub struct Worker {
     pub folder: PathBuf,
     /// The time limit for making a failure smaller.
     pub shrinking: Duration,
-    alike: BTreeMap<String, usize>,
+    similar: BTreeMap<String, usize>,
     written: BTreeSet<String>,
 }
 
 impl Worker {
     pub fn new(settings: Settings, folder: PathBuf, shrinking: Duration) -> Worker {
-        Worker { settings, folder, shrinking, alike: BTreeMap::new(), written: BTreeSet::new() }
+        Worker { settings, folder, shrinking, similar: BTreeMap::new(), written: BTreeSet::new() }
     }
 
     /// Examines the cases whose numbers arrive on standard input.
@@ -48,9 +48,9 @@ impl Worker {
 
     /// Writes a failure after making it smaller, unless there are many similar ones.
     fn keep(&mut self, number: u64, case: Case, failure: Failure) {
-        let alike = self.alike.entry(signature(&case, &failure)).or_default();
+        let alike = self.similar.entry(signature(&case, &failure)).or_default();
         *alike += 1;
-        if *alike > MOST_ALIKE {
+        if *alike > MAX_SIMILAR {
             return;
         }
         let small = shrink(case, failure.kind, self.shrinking);

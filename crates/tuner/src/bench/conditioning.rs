@@ -2,8 +2,8 @@
 //!
 //! This is for programs whose kernels are compared with another kernel instead of the interpreter.
 //! There no error bounds of single elements are known, and all elements have the same tolerance
-//! ([`Expected::by_scale`]). But a program that divides by nearly zero has some elements that
-//! rounding moves much further.
+//! ([`Expected::with_scale_tolerance`]). But a program that divides by nearly zero has some
+//! elements that rounding moves much further.
 //!
 //! `widen` runs the reference kernel on inputs that are changed by a few units in the last place,
 //! as in Monte Carlo arithmetic (D. S. Parker, 1997). Such a perturbation has the size of a
@@ -20,42 +20,42 @@ use super::Runner;
 /// The number of times that inputs are perturbed, each time in another way.
 const ROUNDS: u64 = 3;
 /// An element may be off by this many times the longest distance that it moved.
-const TIMES: f64 = 32.0;
+const DISTANCE_FACTOR: f64 = 32.0;
 /// The largest change of a number's bits.
-const MOST: u64 = 3;
+const LARGEST_BIT_CHANGE: u64 = 3;
 
 /// A change of the last bits of all floats of one type. Applying it twice restores the floats.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nudge {
+pub(crate) struct Perturbation {
     dtype: DType,
     round: u64,
 }
 
-impl Nudge {
+impl Perturbation {
     /// Returns true if the perturbation changes floats of this type.
-    pub fn is_for(self, dtype: DType) -> bool {
+    pub fn applies_to(self, dtype: DType) -> bool {
         self.dtype == dtype
     }
 
     /// Changes the elements of a tensor. Returns true if they have the type that the perturbation
     /// changes.
     pub fn apply(self, buffer: &mut Buffer) -> bool {
-        if !self.is_for(buffer.layout().dtype()) {
+        if !self.applies_to(buffer.layout().dtype()) {
             return false;
         }
         if let Some(floats) = buffer.as_mut_slice::<f32>() {
             for (at, float) in floats.iter_mut().enumerate() {
                 let bits = float.to_bits();
-                if float.is_finite() && u64::from(bits & !(1 << 31)) > MOST {
-                    *float = f32::from_bits(bits ^ self.bits(at) as u32);
+                if float.is_finite() && u64::from(bits & !(1 << 31)) > LARGEST_BIT_CHANGE {
+                    *float = f32::from_bits(bits ^ self.flipped_bits(at) as u32);
                 }
             }
         }
         if let Some(floats) = buffer.as_mut_slice::<f64>() {
             for (at, float) in floats.iter_mut().enumerate() {
                 let bits = float.to_bits();
-                if float.is_finite() && bits & !(1 << 63) > MOST {
-                    *float = f64::from_bits(bits ^ self.bits(at));
+                if float.is_finite() && bits & !(1 << 63) > LARGEST_BIT_CHANGE {
+                    *float = f64::from_bits(bits ^ self.flipped_bits(at));
                 }
             }
         }
@@ -63,7 +63,7 @@ impl Nudge {
     }
 
     /// The bits to flip in the element at this index: a hash of the index and the round.
-    fn bits(self, at: usize) -> u64 {
+    fn flipped_bits(self, at: usize) -> u64 {
         let mixed = (at as u64 ^ (self.round << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 62
     }
@@ -71,7 +71,7 @@ impl Nudge {
 
 /// Raises the tolerance of each element by the distance that the element moves when inputs are
 /// perturbed. `expected` holds the results of `kernel`.
-pub(crate) fn widen<R: Runner>(
+pub(crate) fn widen_tolerances<R: Runner>(
     runner: &mut R,
     kernel: &R::Kernel,
     expected: &mut [Expected],
@@ -82,12 +82,12 @@ pub(crate) fn widen<R: Runner>(
     let dtype = if is_double { DType::Float64 } else { DType::Float32 };
     let mut moved: Vec<Vec<f64>> = expected.iter().map(|own| vec![0.0; own.tensor.len()]).collect();
     for round in 0..ROUNDS {
-        let nudge = Nudge { dtype, round };
-        if !runner.nudge(nudge)? {
+        let nudge = Perturbation { dtype, round };
+        if !runner.perturb_inputs(nudge)? {
             return Ok(());
         }
         let called = runner.first_call(kernel);
-        runner.nudge(nudge)?;
+        runner.perturb_inputs(nudge)?;
         // An index that depends on floats may now leave its tensor. That says nothing about the
         // elements.
         if let Err(RunError::OutOfBounds(_)) = called {
@@ -95,17 +95,17 @@ pub(crate) fn widen<R: Runner>(
         }
         called?;
         for ((found, expected), moved) in runner.results()?.iter().zip(expected.iter()).zip(&mut moved) {
-            note(found, &expected.tensor, moved)?;
+            raise_distances(found, &expected.tensor, moved)?;
         }
     }
     for (expected, moved) in expected.iter_mut().zip(moved) {
-        expected.widen(|at| TIMES * moved[at]);
+        expected.raise_tolerance(|at| DISTANCE_FACTOR * moved[at]);
     }
     Ok(())
 }
 
 /// Raises `moved` to the distances between two results where they are longer.
-fn note(found: &Buffer, usual: &Tensor, moved: &mut [f64]) -> Result<(), RunError> {
+fn raise_distances(found: &Buffer, usual: &Tensor, moved: &mut [f64]) -> Result<(), RunError> {
     if let Some(found) = found.as_slice::<f32>() {
         // A fast path without conversion to numbers of any type: most data is `f32`, and there may
         // be much.
@@ -145,7 +145,7 @@ mod tests {
             .chain([f32::INFINITY, f32::NAN, -0.0, 1e-45])
             .collect();
         let mut buffer = Buffer::from_slice(&before, &[before.len()]).unwrap();
-        let nudge = Nudge { dtype: DType::Float32, round: 2 };
+        let nudge = Perturbation { dtype: DType::Float32, round: 2 };
         assert!(nudge.apply(&mut buffer));
         let nudged = buffer.as_slice::<f32>().unwrap().to_vec();
         let near =
@@ -155,6 +155,6 @@ mod tests {
         assert!(nudge.apply(&mut buffer));
         let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(buffer.as_slice::<f32>().unwrap()), bits(&before));
-        assert!(!Nudge { dtype: DType::Float64, ..nudge }.apply(&mut buffer));
+        assert!(!Perturbation { dtype: DType::Float64, ..nudge }.apply(&mut buffer));
     }
 }

@@ -10,59 +10,59 @@
 
 pub(crate) mod conditioning;
 pub(crate) mod cpu;
+pub(crate) mod device_comparison;
 pub(crate) mod gpu;
-pub(crate) mod on_device;
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tilewright_interp::Expected;
-use tilewright_interp::compare::Limits;
+use tilewright_interp::compare::Tolerances;
 use tilewright_runtime::{Buffer, RunError};
 
-use conditioning::Nudge;
-use tilewright_cache::outcome::{Outcome, Trial, undisturbed};
+use conditioning::Perturbation;
+use tilewright_cache::outcome::{Outcome, Trial, lower_quartile};
 
 /// The time limit for the samples of one candidate, in seconds, apart from a few calls.
-const LONG: f64 = 0.1;
+const SAMPLING_TIME_LIMIT: f64 = 0.1;
 /// The factor by which a machine may slow down before a candidate counts as hanging.
-const SLACK: f64 = 4.0;
+const HANG_FACTOR: f64 = 4.0;
 /// The factor by which more samples are taken to confirm a new best.
-const CONFIRMING: usize = 3;
+const CONFIRMATION_FACTOR: usize = 3;
 /// The number of samples of a rival before it is compared with candidates.
-const WARMING_UP: usize = 5;
+const WARM_UP_SAMPLES: usize = 5;
 /// Early stopping of a duel: pairs of a share of the planned rounds and a limit. After that share
 /// of the rounds, the duel ends if the candidate takes longer than the limit times
 /// `Plan::promising`.
-const GIVEN_UP: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
+const EARLY_STOPS: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 
 /// How much to measure of each candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The reference kernel that candidates are compared with.
-    pub rival: Option<ReferenceSchedule>,
+    pub reference: Option<ReferenceSchedule>,
     /// The best time so far, in seconds. A candidate that seems faster is measured again.
-    pub best: f64,
+    pub best_seconds: f64,
     /// The longest first call, in seconds, that is worth a second one. The first call also warms up
     /// the caches. A call so long that caches do not matter must also be promising.
-    pub hopeless: f64,
+    pub first_call_limit: f64,
     /// If the next calls take longer than this too, beyond the doubt of a single call, measuring
     /// ends.
-    pub promising: f64,
+    pub call_limit: f64,
     /// The number of samples.
     pub samples: usize,
     /// The time of all samples together, in seconds.
     pub time: f64,
     /// The time limit of a batch in seconds, if there is one. Candidates that are not begun by then
     /// are not tried.
-    pub within: Option<f64>,
+    pub batch_limit: Option<f64>,
 }
 
 impl Plan {
     /// The longest time in seconds that a well-behaved candidate may take: the first calls, a duel,
     /// and a second duel to confirm it.
-    pub fn longest(&self) -> f64 {
-        SLACK * (2.0 * self.hopeless + LONG + 4.0 * self.promising)
+    pub fn longest_trial(&self) -> f64 {
+        HANG_FACTOR * (2.0 * self.first_call_limit + SAMPLING_TIME_LIMIT + 4.0 * self.call_limit)
     }
 }
 
@@ -84,7 +84,7 @@ pub struct Rounds {
     /// The least sum over the rounds of the fastest call of each round, in seconds.
     pub time: f64,
     /// The longest elapsed time per kernel, in seconds.
-    pub cap: f64,
+    pub time_limit: f64,
 }
 
 /// Runs kernels on data and times them.
@@ -95,11 +95,11 @@ pub(crate) trait Runner {
     type Kernel;
 
     /// The shortest single call, in seconds, that is conclusive.
-    const SHORT: f64;
+    const SHORTEST_CONCLUSIVE_CALL: f64;
     /// The factor by which a single call may be slower than other calls.
-    const DOUBT: f64;
+    const SINGLE_CALL_SLACK: f64;
     /// The number of further calls after a first call that takes too long.
-    const CHANCES: usize;
+    const FURTHER_CALLS: usize;
     /// The largest number of samples of a candidate. More samples tell nothing new.
     const MOST_SAMPLES: usize;
     /// Whether caches are emptied before every sample. Emptying may take longer than the call, so
@@ -110,7 +110,7 @@ pub(crate) trait Runner {
     fn bind(&self, executable: &Self::Executable) -> Result<Self::Kernel, RunError>;
 
     /// Calls a kernel until its one-time work is done, so that later samples are alike.
-    fn settle(&mut self, kernel: &Self::Kernel) -> Result<(), RunError>;
+    fn warm_up(&mut self, kernel: &Self::Kernel) -> Result<(), RunError>;
 
     /// Calls a kernel on results in their initial state. Returns the time in seconds.
     fn first_call(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
@@ -120,19 +120,19 @@ pub(crate) trait Runner {
     fn longest_first_call(&self, first: f64, plan: &Plan) -> f64;
 
     /// Calls a kernel again. Returns the time in seconds.
-    fn timed(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
+    fn time_call(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
     /// The time of a call, in seconds, for comparison with other kernels.
     fn sample(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
     /// Returns true if the last call's results are known to be right without copying them.
-    fn agrees(&mut self, _: &[Wanted]) -> Result<bool, RunError> {
+    fn results_match(&mut self, _: &[ExpectedResult]) -> Result<bool, RunError> {
         Ok(false)
     }
 
     /// Changes the last bits of floats among the inputs, or restores them. Returns false if no
     /// input has the type.
-    fn nudge(&mut self, _: Nudge) -> Result<bool, RunError> {
+    fn perturb_inputs(&mut self, _: Perturbation) -> Result<bool, RunError> {
         Ok(false)
     }
 
@@ -141,7 +141,7 @@ pub(crate) trait Runner {
 }
 
 /// The expected contents of a result.
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedResult {
     pub name: String,
     pub expected: Expected,
 }
@@ -150,36 +150,36 @@ pub(crate) struct Wanted {
 pub(crate) struct Bench<'r, R> {
     pub runner: R,
     /// The expected contents of results after a call.
-    pub wanted: &'r [Wanted],
+    pub expected_results: &'r [ExpectedResult],
 }
 
 /// The rival while candidates are measured.
 pub(crate) struct BoundReference<K> {
     kernel: K,
-    usual: f64,
-    now: f64,
+    usual_seconds: f64,
+    current_seconds: f64,
 }
 
 impl<K> BoundReference<K> {
     /// The current slowdown of the machine: 2 if the rival takes twice its usual time.
-    fn pace(&self) -> f64 {
-        self.now / self.usual
+    fn slowdown(&self) -> f64 {
+        self.current_seconds / self.usual_seconds
     }
 }
 
 impl<R: Runner> Bench<'_, R> {
     /// Binds and times a rival that usually takes `usual` seconds.
-    pub fn opponent(
+    pub fn bind_reference(
         &mut self,
         executable: &R::Executable,
         usual: f64,
     ) -> Result<BoundReference<R::Kernel>, RunError> {
         let kernel = self.runner.bind(executable)?;
-        self.runner.settle(&kernel)?;
-        let rounds = Rounds { samples: WARMING_UP, time: 0.0, cap: 4.0 * usual };
-        let taken = self.in_turn(rounds, &[&kernel], |_| true)?;
-        let now = undisturbed(&taken[0]).unwrap_or(usual);
-        Ok(BoundReference { kernel, usual, now })
+        self.runner.warm_up(&kernel)?;
+        let rounds = Rounds { samples: WARM_UP_SAMPLES, time: 0.0, time_limit: 4.0 * usual };
+        let taken = self.sample_in_turn(rounds, &[&kernel], |_| true)?;
+        let now = lower_quartile(&taken[0]).unwrap_or(usual);
+        Ok(BoundReference { kernel, usual_seconds: usual, current_seconds: now })
     }
 
     /// Runs a kernel, checks its results, and measures it.
@@ -187,33 +187,36 @@ impl<R: Runner> Bench<'_, R> {
         &mut self,
         kernel: &R::Kernel,
         plan: &Plan,
-        opponent: Option<&mut BoundReference<R::Kernel>>,
+        reference: Option<&mut BoundReference<R::Kernel>>,
     ) -> Result<Trial, RunError> {
-        let pace = opponent.as_ref().map_or(1.0, |opponent| opponent.pace());
+        let pace = reference.as_ref().map_or(1.0, |reference| reference.slowdown());
         let first = self.runner.first_call(kernel)?;
         if let Some(difference) = self.difference()? {
             return Ok(Trial::failed(Outcome::WrongResult(difference)));
         }
-        if first > (pace * self.runner.longest_first_call(first, plan)).max(R::SHORT) {
-            return Ok(Trial::measured(vec![first]).at_pace(pace));
+        if first > (pace * self.runner.longest_first_call(first, plan)).max(R::SHORTEST_CONCLUSIVE_CALL) {
+            return Ok(Trial::measured(vec![first]).with_slowdown(pace));
         }
-        let limit = (pace * R::DOUBT * plan.promising).max(R::SHORT);
+        let limit = (pace * R::SINGLE_CALL_SLACK * plan.call_limit).max(R::SHORTEST_CONCLUSIVE_CALL);
         let mut best = first;
-        for _ in 0..R::CHANCES {
+        for _ in 0..R::FURTHER_CALLS {
             if best > limit {
-                best = self.runner.timed(kernel)?.min(best);
+                best = self.runner.time_call(kernel)?.min(best);
             }
         }
         if best > limit {
-            return Ok(Trial::measured(vec![best]).at_pace(pace));
+            return Ok(Trial::measured(vec![best]).with_slowdown(pace));
         }
-        let rounds =
-            Rounds { samples: plan.samples, time: plan.time, cap: LONG + 4.0 * pace * plan.promising };
-        match opponent {
-            Some(opponent) => self.duel(rounds, kernel, plan, opponent),
+        let rounds = Rounds {
+            samples: plan.samples,
+            time: plan.time,
+            time_limit: SAMPLING_TIME_LIMIT + 4.0 * pace * plan.call_limit,
+        };
+        match reference {
+            Some(reference) => self.measure_against_reference(rounds, kernel, plan, reference),
             None => {
-                let taken = self.in_turn(rounds, &[kernel], |_| true)?;
-                Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace))
+                let taken = self.sample_in_turn(rounds, &[kernel], |_| true)?;
+                Ok(Trial::measured(taken.into_iter().flatten().collect()).with_slowdown(pace))
             }
         }
     }
@@ -221,49 +224,51 @@ impl<R: Runner> Bench<'_, R> {
     /// Measures a kernel in turn with the rival. Takes few rounds if the kernel is slower, and many
     /// if it seems to be a new best. The many rounds confirm the best: a moment in which only the
     /// rival was disturbed is not enough.
-    fn duel(
+    fn measure_against_reference(
         &mut self,
         rounds: Rounds,
         kernel: &R::Kernel,
         plan: &Plan,
-        opponent: &mut BoundReference<R::Kernel>,
+        reference: &mut BoundReference<R::Kernel>,
     ) -> Result<Trial, RunError> {
-        let usual = opponent.usual;
+        let usual = reference.usual_seconds;
         let seconds = |taken: &[Vec<f64>]| {
-            let [own, others] = [0, 1].map(|at| undisturbed(&taken[at]));
+            let [own, others] = [0, 1].map(|at| lower_quartile(&taken[at]));
             own.zip(others).map_or(usual, |(own, others)| own / others * usual)
         };
         let planned = (rounds.samples as f64).max(rounds.time / usual);
         let is_hopeful = |taken: &[Vec<f64>]| {
-            let limit = GIVEN_UP.iter().find(|(part, _)| (part * planned).ceil() as usize == taken[0].len());
-            limit.is_none_or(|(_, times)| seconds(taken) <= times * plan.promising)
+            let limit =
+                EARLY_STOPS.iter().find(|(part, _)| (part * planned).ceil() as usize == taken[0].len());
+            limit.is_none_or(|(_, times)| seconds(taken) <= times * plan.call_limit)
         };
-        let both = [kernel, &opponent.kernel];
-        let mut taken = self.in_turn(rounds, &both, is_hopeful)?;
-        if seconds(&taken) < plan.best {
-            let more = CONFIRMING as f64;
-            let rounds = Rounds { samples: CONFIRMING * rounds.samples, time: more * rounds.time, ..rounds };
-            let more = self.in_turn(rounds, &both, |_| true)?;
+        let both = [kernel, &reference.kernel];
+        let mut taken = self.sample_in_turn(rounds, &both, is_hopeful)?;
+        if seconds(&taken) < plan.best_seconds {
+            let more = CONFIRMATION_FACTOR as f64;
+            let rounds =
+                Rounds { samples: CONFIRMATION_FACTOR * rounds.samples, time: more * rounds.time, ..rounds };
+            let more = self.sample_in_turn(rounds, &both, |_| true)?;
             taken.iter_mut().zip(more).for_each(|(taken, more)| taken.extend(more));
         }
-        opponent.now = undisturbed(&taken[1]).unwrap_or(opponent.now);
-        Ok(Trial::measured(taken.swap_remove(0)).at_pace(opponent.pace()))
+        reference.current_seconds = lower_quartile(&taken[1]).unwrap_or(reference.current_seconds);
+        Ok(Trial::measured(taken.swap_remove(0)).with_slowdown(reference.slowdown()))
     }
 
     /// Measures several kernels in turn, to compare their times.
     pub fn race(&mut self, executables: &[R::Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
         let kernels = executables.iter().map(|own| self.runner.bind(own));
         let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
-        kernels.iter().try_for_each(|kernel| self.runner.settle(kernel))?;
-        self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>(), |_| true)
+        kernels.iter().try_for_each(|kernel| self.runner.warm_up(kernel))?;
+        self.sample_in_turn(rounds, &kernels.iter().collect::<Vec<_>>(), |_| true)
     }
 
     /// Samples kernels in turn, as long as `is_worth_it` holds for the samples so far.
-    fn in_turn(
+    fn sample_in_turn(
         &mut self,
         rounds: Rounds,
         kernels: &[&R::Kernel],
-        is_worth_it: impl Fn(&[Vec<f64>]) -> bool,
+        is_promising: impl Fn(&[Vec<f64>]) -> bool,
     ) -> Result<Vec<Vec<f64>>, RunError> {
         let mut taken: Vec<Vec<f64>> = vec![Vec::new(); kernels.len()];
         let started = Instant::now();
@@ -272,7 +277,7 @@ impl<R: Runner> Bench<'_, R> {
             let elapsed = started.elapsed().as_secs_f64() / kernels.len() as f64;
             let time = if R::EMPTIES_CACHES { elapsed } else { fastest };
             let is_enough = round >= rounds.samples && time >= rounds.time;
-            if is_enough || (round > 0 && elapsed > rounds.cap) || !is_worth_it(&taken) {
+            if is_enough || (round > 0 && elapsed > rounds.time_limit) || !is_promising(&taken) {
                 break;
             }
             let mut shortest = f64::INFINITY;
@@ -288,12 +293,12 @@ impl<R: Runner> Bench<'_, R> {
 
     /// The first difference between the results and their expected contents, if there is one.
     fn difference(&mut self) -> Result<Option<String>, RunError> {
-        if self.runner.agrees(self.wanted)? {
+        if self.runner.results_match(self.expected_results)? {
             return Ok(None);
         }
         let found = self.runner.results()?;
-        for (Wanted { name, expected }, found) in self.wanted.iter().zip(found) {
-            if same(found, expected) {
+        for (ExpectedResult { name, expected }, found) in self.expected_results.iter().zip(found) {
+            if is_within_tolerance(found, expected) {
                 continue;
             }
             if let Err(difference) = expected.compare(name, &found.to_tensor()?) {
@@ -306,7 +311,7 @@ impl<R: Runner> Bench<'_, R> {
 
 /// Returns true if all elements are within their tolerance. This is a fast path for the usual
 /// types; after false, the careful comparison decides.
-fn same(found: &Buffer, expected: &Expected) -> bool {
+fn is_within_tolerance(found: &Buffer, expected: &Expected) -> bool {
     let wanted = expected.tensor.bytes();
     if found.bytes() == wanted {
         return true;
@@ -314,33 +319,35 @@ fn same(found: &Buffer, expected: &Expected) -> bool {
     let Some(found) = found.as_slice::<f32>() else { return false };
     // Compares in parts of a size that the compiler vectorises. Infinities and NaN fail here and
     // are left to the careful comparison.
-    let parts = found.chunks(PART).zip(wanted.chunks(4 * PART));
-    match expected.limits() {
-        Limits::Same(limit) => {
-            let close = |(found, wanted): (&f32, &[u8])| apart(*found, wanted) <= limit;
-            parts.into_iter().all(|(found, wanted)| all(found.iter().zip(wanted.chunks_exact(4)).map(close)))
+    let parts = found.chunks(CHUNK).zip(wanted.chunks(4 * CHUNK));
+    match expected.tolerances() {
+        Tolerances::Same(limit) => {
+            let close = |(found, wanted): (&f32, &[u8])| distance(*found, wanted) <= limit;
+            parts.into_iter().all(|(found, wanted)| {
+                all_without_early_exit(found.iter().zip(wanted.chunks_exact(4)).map(close))
+            })
         }
-        Limits::Each(limits) => {
+        Tolerances::Each(limits) => {
             let close = |((found, wanted), limit): ((&f32, &[u8]), &f64)| {
-                (apart(*found, wanted) <= *limit) | (*limit == f64::INFINITY)
+                (distance(*found, wanted) <= *limit) | (*limit == f64::INFINITY)
             };
-            parts.zip(limits.chunks(PART)).all(|((found, wanted), limits)| {
-                all(found.iter().zip(wanted.chunks_exact(4)).zip(limits).map(close))
+            parts.zip(limits.chunks(CHUNK)).all(|((found, wanted), limits)| {
+                all_without_early_exit(found.iter().zip(wanted.chunks_exact(4)).zip(limits).map(close))
             })
         }
     }
 }
 
 /// The number of elements that are compared together.
-const PART: usize = 1024;
+const CHUNK: usize = 1024;
 
-fn apart(found: f32, wanted: &[u8]) -> f64 {
+fn distance(found: f32, wanted: &[u8]) -> f64 {
     f64::from((found - f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]])).abs())
 }
 
 /// Returns true if all are true, without stopping at the first false one, so that the loop
 /// vectorises.
-fn all(close: impl Iterator<Item = bool>) -> bool {
+fn all_without_early_exit(close: impl Iterator<Item = bool>) -> bool {
     close.fold(true, |all, one| all & one)
 }
 
@@ -357,9 +364,9 @@ mod tests {
         type Executable = f64;
         type Kernel = f64;
 
-        const SHORT: f64 = 0.5;
-        const DOUBT: f64 = 1.0;
-        const CHANCES: usize = 2;
+        const SHORTEST_CONCLUSIVE_CALL: f64 = 0.5;
+        const SINGLE_CALL_SLACK: f64 = 1.0;
+        const FURTHER_CALLS: usize = 2;
         const MOST_SAMPLES: usize = 1000;
         const EMPTIES_CACHES: bool = false;
 
@@ -367,7 +374,7 @@ mod tests {
             Ok(*executable)
         }
 
-        fn settle(&mut self, _: &f64) -> Result<(), RunError> {
+        fn warm_up(&mut self, _: &f64) -> Result<(), RunError> {
             Ok(())
         }
 
@@ -376,10 +383,10 @@ mod tests {
         }
 
         fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
-            plan.hopeless
+            plan.first_call_limit
         }
 
-        fn timed(&mut self, kernel: &f64) -> Result<f64, RunError> {
+        fn time_call(&mut self, kernel: &f64) -> Result<f64, RunError> {
             Ok(*kernel)
         }
 
@@ -395,28 +402,28 @@ mod tests {
     /// The trial of a kernel where the rival is also the best, takes `best` seconds, and 12 samples
     /// are planned.
     fn measured(kernel: f64, best: f64, time: f64) -> Trial {
-        let mut bench = Bench { runner: Steady, wanted: &[] };
-        let mut opponent = bench.opponent(&best, best).unwrap();
+        let mut bench = Bench { runner: Steady, expected_results: &[] };
+        let mut reference = bench.bind_reference(&best, best).unwrap();
         let plan = Plan {
-            rival: None,
-            best,
-            hopeless: 3.5 * best,
-            promising: 1.1 * best,
+            reference: None,
+            best_seconds: best,
+            first_call_limit: 3.5 * best,
+            call_limit: 1.1 * best,
             samples: 12,
             time,
-            within: None,
+            batch_limit: None,
         };
-        bench.measure(&kernel, &plan, Some(&mut opponent)).unwrap()
+        bench.measure(&kernel, &plan, Some(&mut reference)).unwrap()
     }
 
     #[test]
     fn the_fast_comparison_says_what_the_careful_one_does() {
-        let count = 2 * PART + 5;
+        let count = 2 * CHUNK + 5;
         let values: Vec<f32> = (0..count).map(|at| at as f32 / 7.0).collect();
         let tensor = Buffer::from_slice(&values, &[count]).unwrap().to_tensor().unwrap();
-        let common = Expected::with_limit(tensor, 0.5);
+        let common = Expected::with_tolerance(tensor, 0.5);
         let mut each = common.clone();
-        each.widen(|at| [0.0, 1.0, f64::INFINITY][at % 3]);
+        each.raise_tolerance(|at| [0.0, 1.0, f64::INFINITY][at % 3]);
         for (at, other) in [
             (3, 0.4),
             (3, 0.6),
@@ -432,7 +439,7 @@ mod tests {
             let found = Buffer::from_slice(&values, &[count]).unwrap();
             for expected in [&common, &each] {
                 let carefully = expected.compare("x", &found.to_tensor().unwrap()).is_ok();
-                assert_eq!(same(&found, expected), carefully, "{at} {other}");
+                assert_eq!(is_within_tolerance(&found, expected), carefully, "{at} {other}");
             }
         }
     }

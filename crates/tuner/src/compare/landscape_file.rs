@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::landscape::{Keeper, Known};
+use super::landscape::{CostRecorder, KnownCost};
 use crate::task::RecordedTask;
 
 /// The format name in the first line.
@@ -22,15 +22,15 @@ const FIRST_VERSION: u32 = 1;
 
 /// Why a file cannot be used.
 #[derive(Debug, Error)]
-pub enum TapeError {
+pub enum LandscapeFileError {
     /// The first line is not that of a recorded comparison.
-    #[error("this is no file of `tilewright strategies compare --record`")]
-    Other,
+    #[error("this file was not written by `tilewright strategies compare --record`")]
+    NotALandscapeFile,
     /// The file was written by another version of Tilewright.
     #[error("this file has version {0}, and this Tilewright reads up to version {VERSION}")]
     Version(u32),
     /// A line, counted from 1, is invalid.
-    #[error("line {0} makes no sense: {1}")]
+    #[error("line {0} is invalid: {1}")]
     Line(usize, String),
     /// The file cannot be read or written.
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub enum TapeError {
 
 /// A program that was searched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ProgramEntry {
     /// The name of the program for people.
     pub name: String,
     /// The program and the target, without the inputs that were given.
@@ -57,7 +57,7 @@ enum Line {
     /// The first line.
     Format(String, u32),
     /// The program that the following lines belong to.
-    Program(Box<Entry>),
+    Program(Box<ProgramEntry>),
     /// A schedule, the time of one call if it works, and the time of the trial. The last such line
     /// counts.
     Measured(String, Option<f64>, f64),
@@ -69,18 +69,18 @@ enum Line {
 /// The contents of a file, and the file to append to.
 #[derive(Debug, Default)]
 pub struct LandscapeFile {
-    programs: Vec<(Entry, HashMap<String, Known>)>,
+    programs: Vec<(ProgramEntry, HashMap<String, KnownCost>)>,
     file: Option<File>,
 }
 
 impl LandscapeFile {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<LandscapeFile, TapeError> {
+    pub fn read(path: &Path) -> Result<LandscapeFile, LandscapeFileError> {
         LandscapeFile::from_text(&std::fs::read_to_string(path)?)
     }
 
     /// Opens a file to append to, after reading it if it exists.
-    pub fn open(path: &Path) -> Result<LandscapeFile, TapeError> {
+    pub fn open(path: &Path) -> Result<LandscapeFile, LandscapeFileError> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -93,7 +93,7 @@ impl LandscapeFile {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if is_new {
             file.set_len(0)?;
-            write(&mut file, &Line::Format(FORMAT.to_owned(), VERSION))?;
+            write_line(&mut file, &Line::Format(FORMAT.to_owned(), VERSION))?;
         } else if !text.ends_with('\n') {
             // The process that wrote the file was killed in the middle of a line.
             file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
@@ -103,76 +103,79 @@ impl LandscapeFile {
     }
 
     /// The programs, in the order in which they came.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &ProgramEntry> {
         self.programs.iter().map(|(entry, _)| entry)
     }
 
     /// All known costs of a program's schedules.
-    pub fn known(&self, entry: &Entry) -> HashMap<String, Known> {
-        let mut all: HashMap<String, Known> = HashMap::new();
+    pub fn costs(&self, entry: &ProgramEntry) -> HashMap<String, KnownCost> {
+        let mut all: HashMap<String, KnownCost> = HashMap::new();
         for (_, run) in self.programs.iter().filter(|(own, _)| own == entry) {
             // Times from a race can only be compared with each other, so only those of the last run
             // count.
-            if run.values().any(|known| known.confirmed.is_some()) {
-                all.values_mut().for_each(|known| known.confirmed = None);
+            if run.values().any(|known| known.final_seconds.is_some()) {
+                all.values_mut().for_each(|known| known.final_seconds = None);
             }
             for (schedule, known) in run {
                 let before = all.get(schedule).copied().unwrap_or_default();
                 // A schedule may have been measured in one run and confirmed in another.
-                let is_measured = known.took > 0.0 || known.seconds.is_some();
+                let is_measured = known.trial_seconds > 0.0 || known.seconds.is_some();
                 let latest = if is_measured { *known } else { before };
-                let confirmed = known.confirmed.or(before.confirmed);
-                all.insert(schedule.clone(), Known { confirmed, ..latest });
+                let confirmed = known.final_seconds.or(before.final_seconds);
+                all.insert(schedule.clone(), KnownCost { final_seconds: confirmed, ..latest });
             }
         }
         all
     }
 
     /// Begins the lines of a program.
-    pub fn begin(&mut self, entry: &Entry) -> io::Result<()> {
-        self.add(&Line::Program(Box::new(entry.clone())))
+    pub fn begin_program(&mut self, entry: &ProgramEntry) -> io::Result<()> {
+        self.append_line(&Line::Program(Box::new(entry.clone())))
     }
 
-    fn add(&mut self, line: &Line) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| write(file, line))
+    fn append_line(&mut self, line: &Line) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), |file| write_line(file, line))
     }
 
     /// Reads the text of a file. Nothing in the text is executed, and impossible measurements are
     /// refused.
-    pub fn from_text(text: &str) -> Result<LandscapeFile, TapeError> {
+    pub fn from_text(text: &str) -> Result<LandscapeFile, LandscapeFileError> {
         // A last line without a line end was never finished.
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let mut lines = whole.lines().enumerate();
         match lines.next().map(|(_, first)| serde_json::from_str(first)) {
             Some(Ok(Line::Format(format, FIRST_VERSION..=VERSION))) if format == FORMAT => {}
             Some(Ok(Line::Format(format, version))) if format == FORMAT => {
-                return Err(TapeError::Version(version));
+                return Err(LandscapeFileError::Version(version));
             }
-            _ => return Err(TapeError::Other),
+            _ => return Err(LandscapeFileError::NotALandscapeFile),
         }
         let is_time = |time: f64| time.is_finite() && time >= 0.0;
         let mut landscape_file = LandscapeFile::default();
         for (at, line) in lines {
-            let wrong = |why: &str| TapeError::Line(at + 1, why.to_owned());
+            let wrong = |why: &str| LandscapeFileError::Line(at + 1, why.to_owned());
             match serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))? {
-                Line::Format(..) => return Err(wrong("a second beginning")),
+                Line::Format(..) => return Err(wrong("it names the format a second time")),
                 Line::Program(entry) => landscape_file.programs.push((*entry, HashMap::new())),
                 Line::Measured(schedule, seconds, took) => {
                     if !is_time(took) || seconds.is_some_and(|seconds| !is_time(seconds) || seconds == 0.0) {
-                        return Err(wrong("its numbers cannot have been measured"));
+                        return Err(wrong("a time is out of range"));
                     }
                     let (_, known) =
-                        landscape_file.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
-                    let confirmed = known.get(&schedule).and_then(|known| known.confirmed);
-                    known.insert(schedule, Known { seconds, took, confirmed });
+                        landscape_file.programs.last_mut().ok_or_else(|| wrong("no program precedes it"))?;
+                    let confirmed = known.get(&schedule).and_then(|known| known.final_seconds);
+                    known.insert(
+                        schedule,
+                        KnownCost { seconds, trial_seconds: took, final_seconds: confirmed },
+                    );
                 }
                 Line::Confirmed(schedule, seconds) => {
                     let (_, known) =
-                        landscape_file.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
+                        landscape_file.programs.last_mut().ok_or_else(|| wrong("no program precedes it"))?;
                     if !is_time(seconds) || seconds == 0.0 {
-                        return Err(wrong("its numbers cannot have been measured"));
+                        return Err(wrong("a time is out of range"));
                     }
-                    known.entry(schedule).or_default().confirmed = Some(seconds);
+                    known.entry(schedule).or_default().final_seconds = Some(seconds);
                 }
             }
         }
@@ -180,13 +183,13 @@ impl LandscapeFile {
     }
 }
 
-impl Keeper for LandscapeFile {
-    fn keep(&mut self, schedule: &str, known: Known) -> io::Result<()> {
-        self.add(&Line::Measured(schedule.to_owned(), known.seconds, known.took))
+impl CostRecorder for LandscapeFile {
+    fn record_cost(&mut self, schedule: &str, known: KnownCost) -> io::Result<()> {
+        self.append_line(&Line::Measured(schedule.to_owned(), known.seconds, known.trial_seconds))
     }
 
-    fn confirm(&mut self, schedule: &str, seconds: f64) -> io::Result<()> {
-        self.add(&Line::Confirmed(schedule.to_owned(), seconds))
+    fn record_final_time(&mut self, schedule: &str, seconds: f64) -> io::Result<()> {
+        self.append_line(&Line::Confirmed(schedule.to_owned(), seconds))
     }
 }
 
@@ -196,7 +199,7 @@ fn first_line() -> String {
 }
 
 /// Passes one whole line to the system at once.
-fn write(file: &mut File, line: &Line) -> io::Result<()> {
+fn write_line(file: &mut File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     file.write_all(text.as_bytes())
@@ -207,19 +210,19 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
     use super::*;
-    use crate::task::Place;
+    use crate::task::ExecutionTarget;
 
-    fn entry(name: &str) -> Entry {
-        let place = Place::Cpu { threads: 2, vectors: "avx2".to_owned() };
+    fn entry(name: &str) -> ProgramEntry {
+        let place = ExecutionTarget::Cpu { threads: 2, vectors: "avx2".to_owned() };
         let task = RecordedTask {
             source: "def f(float(N) x) -> (y) { y(i) = x(i) }".to_owned(),
             function: "f".to_owned(),
             sizes: vec![("N".to_owned(), 8)],
-            place,
+            target: place,
             seed: 0,
             contract: true,
         };
-        Entry { name: name.to_owned(), task, caches: vec![1 << 15], template: None }
+        ProgramEntry { name: name.to_owned(), task, caches: vec![1 << 15], template: None }
     }
 
     #[test]
@@ -228,22 +231,26 @@ mod tests {
         let path = folder.path().join("landscape_file");
         for (at, name) in ["one", "two", "one"].into_iter().enumerate() {
             let mut landscape_file = LandscapeFile::open(&path).unwrap();
-            landscape_file.begin(&entry(name)).unwrap();
-            let known = |seconds: Option<f64>, took: f64| Known { seconds, took, confirmed: None };
-            landscape_file.keep(&format!("{at}"), known(Some(0.1 + at as f64), 0.5)).unwrap();
-            landscape_file.keep("always", known(None, 0.25)).unwrap();
-            landscape_file.confirm(&format!("{at}"), 0.2 + at as f64).unwrap();
+            landscape_file.begin_program(&entry(name)).unwrap();
+            let known = |seconds: Option<f64>, took: f64| KnownCost {
+                seconds,
+                trial_seconds: took,
+                final_seconds: None,
+            };
+            landscape_file.record_cost(&format!("{at}"), known(Some(0.1 + at as f64), 0.5)).unwrap();
+            landscape_file.record_cost("always", known(None, 0.25)).unwrap();
+            landscape_file.record_final_time(&format!("{at}"), 0.2 + at as f64).unwrap();
         }
         // The process was killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
         let landscape_file = LandscapeFile::open(&path).unwrap();
-        let one = landscape_file.known(&entry("one"));
+        let one = landscape_file.costs(&entry("one"));
         assert_eq!(one.len(), 3);
         // Only the last run's race times count.
-        assert_eq!((one["0"].confirmed, one["2"].confirmed), (None, Some(2.2)));
-        let known = Known { seconds: Some(1.1), took: 0.5, confirmed: Some(1.2) };
-        assert_eq!(landscape_file.known(&entry("two"))["1"], known);
-        assert_eq!(landscape_file.known(&entry("three")).len(), 0);
+        assert_eq!((one["0"].final_seconds, one["2"].final_seconds), (None, Some(2.2)));
+        let known = KnownCost { seconds: Some(1.1), trial_seconds: 0.5, final_seconds: Some(1.2) };
+        assert_eq!(landscape_file.costs(&entry("two"))["1"], known);
+        assert_eq!(landscape_file.costs(&entry("three")).len(), 0);
         assert!(std::fs::read_to_string(&path).unwrap().ends_with("]}\n"));
     }
 
@@ -251,21 +258,24 @@ mod tests {
     fn nonsense_is_refused() {
         let beginning = format!("{{\"format\":[\"{FORMAT}\",1]}}\n");
         let program = format!("{}\n", serde_json::to_string(&Line::Program(Box::new(entry("f")))).unwrap());
-        assert!(matches!(LandscapeFile::from_text(""), Err(TapeError::Other)));
-        assert!(matches!(LandscapeFile::from_text("{}\n"), Err(TapeError::Other)));
+        assert!(matches!(LandscapeFile::from_text(""), Err(LandscapeFileError::NotALandscapeFile)));
+        assert!(matches!(LandscapeFile::from_text("{}\n"), Err(LandscapeFileError::NotALandscapeFile)));
         assert!(matches!(
             LandscapeFile::from_text(&beginning.replace(",1]", ",9]")),
-            Err(TapeError::Version(9))
+            Err(LandscapeFileError::Version(9))
         ));
         for line in ["{\"measured\":[\"s\",1.0,1.0]}\n", "nonsense\n"] {
             assert!(
-                matches!(LandscapeFile::from_text(&format!("{beginning}{line}")), Err(TapeError::Line(2, _))),
+                matches!(
+                    LandscapeFile::from_text(&format!("{beginning}{line}")),
+                    Err(LandscapeFileError::Line(2, _))
+                ),
                 "{line}"
             );
         }
         for line in ["[\"s\",-1.0,1.0]", "[\"s\",0.0,1.0]", "[\"s\",1.0,-1.0]", "[\"s\",1e999,1.0]"] {
             let text = format!("{beginning}{program}{{\"measured\":{line}}}\n");
-            assert!(matches!(LandscapeFile::from_text(&text), Err(TapeError::Line(3, _))), "{line}");
+            assert!(matches!(LandscapeFile::from_text(&text), Err(LandscapeFileError::Line(3, _))), "{line}");
         }
     }
 }

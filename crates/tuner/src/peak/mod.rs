@@ -7,7 +7,7 @@
 //!
 //! Measuring takes some tenths of a second. `kept.rs` keeps the result.
 
-mod kept;
+mod peak_file;
 
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,14 @@ use tilewright_runtime::{Buffer, BuildError, Pool, RunError, Signature};
 use tilewright_schedule::{apply, text};
 use tilewright_target::{Cpu, Hardware};
 
-pub use kept::Kept;
+pub use peak_file::PeakFile;
 
 /// The sampling time of each of the two rates.
-const TIME: Duration = Duration::from_millis(150);
+const SAMPLING_TIME: Duration = Duration::from_millis(150);
 /// The least number of samples.
 const LEAST_SAMPLES: usize = 4;
 /// The array for reading memory has `CACHES` times the size of the last cache, within these bounds.
-const CACHES: usize = 2;
+const CACHE_MULTIPLE: usize = 2;
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 768 << 20;
 
@@ -48,7 +48,7 @@ pub enum PeakError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The schedule does not fit this machine.
-    #[error("the schedule is refused: {0}")]
+    #[error("the schedule that measures the peak is refused: {0}")]
     Refused(String),
     /// No code can be generated for this machine.
     #[error(transparent)]
@@ -65,7 +65,10 @@ impl Peaks {
     /// Measures the peaks with at most `memory` bytes. Nothing else should be running.
     pub fn measure(cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
         let pool = Pool::new(cpu.cores);
-        Ok(Peaks { gflops: arithmetic(cpu, &pool)?, gbs: reading(cpu, &pool, memory)? })
+        Ok(Peaks {
+            gflops: measure_arithmetic_rate(cpu, &pool)?,
+            gbs: measure_memory_rate(cpu, &pool, memory)?,
+        })
     }
 
     /// The peaks that hardware reports. Nothing is measured.
@@ -83,7 +86,7 @@ impl Peaks {
 /// The accumulator has 6 × 2 vectors. With the operands, that is as many as 16 registers hold, and
 /// more than enough to hide the latency of an operation. The reduction over `r` repeats the one
 /// over `k`.
-fn arithmetic(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
+fn measure_arithmetic_rate(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
     const ROWS: usize = 6;
     const DEPTH: usize = 64;
     const REPEATED: usize = 64;
@@ -106,16 +109,16 @@ fn arithmetic(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
         cpu.lanes(4)
     );
     let operations = (2 * parts * REPEATED * DEPTH * ROWS * columns) as f64;
-    Ok(operations / fastest(cpu, pool, &program, &schedule)? / 1e9)
+    Ok(operations / time_fastest_call(cpu, pool, &program, &schedule)? / 1e9)
 }
 
 /// The memory rate: sums over an array that is far larger than the caches, eight vectors at a time.
-fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
+fn measure_memory_rate(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
     const DEPTH: usize = 64;
     let columns = 8 * cpu.lanes(4);
     let part = 4 * DEPTH * columns;
     let last = cpu.caches.last().copied().unwrap_or(0);
-    let bytes = (CACHES * last).clamp(LEAST_BYTES, MOST_BYTES).min(memory);
+    let bytes = (CACHE_MULTIPLE * last).clamp(LEAST_BYTES, MOST_BYTES).min(memory);
     let parts = (bytes / part).max(1);
     let program = format!("def reading(float({parts},{DEPTH},{columns}) x) -> (s) {{ s(t,j) +=! x(t,i,j) }}");
     let schedule = format!(
@@ -127,11 +130,11 @@ fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
          parallel s.t",
         cpu.lanes(4)
     );
-    Ok((parts * part) as f64 / fastest(cpu, pool, &program, &schedule)? / 1e9)
+    Ok((parts * part) as f64 / time_fastest_call(cpu, pool, &program, &schedule)? / 1e9)
 }
 
 /// The time of the fastest of many calls, in seconds.
-fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64, PeakError> {
+fn time_fastest_call(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64, PeakError> {
     let name = program.trim_start_matches("def ").split('(').next().unwrap_or_default();
     let program = Source::new(program).program(name, &Default::default(), true).program?;
     let nest = apply(&program, &text::parse(schedule).schedule, cpu)
@@ -145,7 +148,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
     let mut results: Vec<_> = results.iter_mut().map(Buffer::view_mut).collect();
     let mut best = f64::INFINITY;
     let (begun, mut samples) = (Instant::now(), 0);
-    while samples < LEAST_SAMPLES || begun.elapsed() < TIME {
+    while samples < LEAST_SAMPLES || begun.elapsed() < SAMPLING_TIME {
         let started = Instant::now();
         bound.run(pool, &inputs, &mut results, &[])?;
         best = best.min(started.elapsed().as_secs_f64());
@@ -162,12 +165,12 @@ fn zeros(signature: &Signature) -> Result<Vec<Buffer>, TensorError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright_target::Vectors;
+    use tilewright_target::VectorInstructions;
 
     #[test]
     fn every_kind_of_vectors_and_several_threads_have_peaks() {
         let host = Cpu::host();
-        for vectors in Vectors::ALL.into_iter().filter(|vectors| *vectors <= host.vectors) {
+        for vectors in VectorInstructions::ALL.into_iter().filter(|vectors| *vectors <= host.vectors) {
             for cores in [1, 2] {
                 let cpu = Cpu { cores, vectors, caches: vec![32 << 10] };
                 let peaks = Peaks::measure(&cpu, 1 << 20).unwrap();

@@ -10,25 +10,25 @@ use tilewright_cache::outcome::are_times;
 const FORMAT: &str = "tilewright recording";
 const VERSION: u32 = 3;
 /// The longest plausible run, in seconds.
-const LONGEST: f64 = 1e9;
+const LONGEST_RUN: f64 = 1e9;
 /// The largest plausible number that the clock decides.
-const MOST: usize = 1000;
+const LARGEST_DECISION: usize = 1000;
 
 /// Why a file is not a recording.
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The first line is not that of a recording.
-    #[error("this is no recording of `tilewright tune --record`")]
-    Other,
+    #[error("this file is not a recording of `tilewright tune --record`")]
+    NotARecording,
     /// The recording was written by another version of Tilewright.
-    #[error("this recording has version {0}, and this Tilewright reads version {VERSION}")]
+    #[error("the recording has version {0}; this Tilewright reads version {VERSION}: record it again")]
     Version(u32),
     /// A line, counted from 1, is invalid.
-    #[error("line {0} makes no sense: {1}")]
+    #[error("line {0} is invalid: {1}")]
     Line(usize, String),
     /// The last line is missing.
-    #[error("the recording was cut off: its end is missing")]
-    CutOff,
+    #[error("the recording is incomplete: its last line is missing")]
+    Truncated,
 }
 
 /// The format and version in the first line.
@@ -40,7 +40,7 @@ struct Header {
 
 /// The whole first line, for writing.
 #[derive(Serialize)]
-struct Opening<'a> {
+struct FirstLine<'a> {
     #[serde(flatten)]
     header: Header,
     #[serde(flatten)]
@@ -51,7 +51,7 @@ impl Recording {
     /// The text of the file.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         let header = Header { format: FORMAT.to_owned(), version: VERSION };
-        let mut text = serde_json::to_string(&Opening { header, setting: &self.setting })?;
+        let mut text = serde_json::to_string(&FirstLine { header, setting: &self.setting })?;
         for answer in &self.answers {
             text.push('\n');
             text += &serde_json::to_string(answer)?;
@@ -65,9 +65,9 @@ impl Recording {
     pub fn from_text(text: &str) -> Result<Recording, RecordingError> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
-        let header: Header = serde_json::from_str(first).map_err(|_| RecordingError::Other)?;
+        let header: Header = serde_json::from_str(first).map_err(|_| RecordingError::NotARecording)?;
         if header.format != FORMAT {
-            return Err(RecordingError::Other);
+            return Err(RecordingError::NotARecording);
         }
         if header.version != VERSION {
             return Err(RecordingError::Version(header.version));
@@ -80,21 +80,21 @@ impl Recording {
             if is_plausible(&answer) {
                 Ok(answer)
             } else {
-                Err(wrong("its numbers cannot have been recorded".to_owned()))
+                Err(wrong("a time or a number is out of range".to_owned()))
             }
         };
         let answers: Vec<Answer> = lines.enumerate().map(answer).collect::<Result<_, _>>()?;
         match answers.last() {
             Some(Answer::Ended { .. }) => Ok(Recording { setting, answers }),
-            _ => Err(RecordingError::CutOff),
+            _ => Err(RecordingError::Truncated),
         }
     }
 }
 
 fn is_plausible(answer: &Answer) -> bool {
-    let is_moment = |at: &f64| (0.0..LONGEST).contains(at);
+    let is_moment = |at: &f64| (0.0..LONGEST_RUN).contains(at);
     match answer {
-        Answer::Decided { number, at } => *number <= MOST && is_moment(at),
+        Answer::Decided { number, at } => *number <= LARGEST_DECISION && is_moment(at),
         Answer::Tried { trial, at, .. } => trial.is_plausible() && is_moment(at),
         Answer::Raced { schedules, samples, at } => {
             let times = samples.len() == schedules.len() && samples.iter().all(|own| are_times(own));

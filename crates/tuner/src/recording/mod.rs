@@ -23,7 +23,7 @@ pub use replay::Replay;
 
 use crate::peak::Peaks;
 use crate::task::RecordedTask;
-use crate::tune::{Proving, STARTS};
+use crate::tune::{DEFAULT_STARTS, ProofScope};
 use tilewright_cache::outcome::Trial;
 
 /// A run: its setting, and every answer of the measurer.
@@ -67,8 +67,8 @@ pub struct Setting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// Which schedules were proved. Recordings from before this option have no proofs.
-    #[serde(default)]
-    pub proving: Proving,
+    #[serde(rename = "proving", default)]
+    pub proof_scope: ProofScope,
     /// The peak rates of the machine, if known.
     pub peaks: Option<Peaks>,
 }
@@ -112,7 +112,7 @@ pub enum Answer {
 
 /// The number of starting points in recordings from before this option.
 fn starts() -> usize {
-    STARTS
+    DEFAULT_STARTS
 }
 
 impl Setting {
@@ -123,7 +123,7 @@ impl Setting {
         let shown = |setting: &Setting| {
             let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
             let inputs = setting.inputs.iter().map(|(name, digest)| format!("{name} ({digest})"));
-            let place = &setting.task.place;
+            let place = &setting.task.target;
             let of_place = |name: &str| {
                 option(place.options().into_iter().find(|(own, _)| *own == name).map(|(_, value)| value))
             };
@@ -131,7 +131,7 @@ impl Setting {
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
                 ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
-                ("--target", setting.task.place.name().to_string()),
+                ("--target", setting.task.target.target_name().to_string()),
                 ("--threads", of_place("threads")),
                 ("--vectors", of_place("vectors")),
                 ("device", option(place.device().map(|gpu| format!("{gpu:?}")))),
@@ -141,7 +141,7 @@ impl Setting {
                 ("--trials", option(setting.trials.map(|trials| trials.to_string()))),
                 ("--time", option(setting.time.map(|seconds| format!("{seconds}s")))),
                 ("--template", option(setting.template.clone())),
-                ("proofs", setting.proving.describe().to_owned()),
+                ("proofs", setting.proof_scope.describe().to_owned()),
                 ("caches", format!("{:?}", setting.caches)),
                 ("program text", setting.task.source.clone()),
             ]

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
-use crate::worker::Lost;
+use crate::worker::WorkerError;
 use tilewright_cache::outcome::Trial;
 
 /// Records every answer, with the time since the run has started.
@@ -23,25 +23,25 @@ impl<M: Measurer> Recorder<M> {
 
     /// All answers, with the end of the run appended.
     pub fn answers(mut self) -> Vec<Answer> {
-        self.answers.push(Answer::Ended { replaced: self.measurer.replaced() });
+        self.answers.push(Answer::Ended { replaced: self.measurer.lost_workers() });
         self.answers
     }
 
-    fn at(&self) -> f64 {
+    fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    fn decided(&mut self, number: usize) {
-        self.answers.push(Answer::Decided { number, at: self.at() });
+    fn record_decision(&mut self, number: usize) {
+        self.answers.push(Answer::Decided { number, at: self.elapsed() });
     }
 }
 
 impl<M: Measurer> Measurer for Recorder<M> {
     /// Records the number of trials before the trials.
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, WorkerError> {
         let trials = self.measurer.try_all(schedules, plan)?;
-        self.decided(trials.len());
-        let at = self.at();
+        self.record_decision(trials.len());
+        let at = self.elapsed();
         let answers = trials.iter().map(|(place, trial)| Answer::Tried {
             schedule: schedules[*place].clone(),
             trial: trial.clone(),
@@ -52,27 +52,32 @@ impl<M: Measurer> Measurer for Recorder<M> {
     }
 
     /// Records whether the race was completed before its samples.
-    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+    fn race(
+        &mut self,
+        schedules: &[String],
+        samples: usize,
+        time: f64,
+    ) -> Result<Vec<Vec<f64>>, WorkerError> {
         let raced = self.measurer.race(schedules, samples, time);
         match &raced {
             Ok(samples) => {
-                self.decided(1);
+                self.record_decision(1);
                 let (schedules, samples) = (schedules.to_vec(), samples.clone());
-                self.answers.push(Answer::Raced { schedules, samples, at: self.at() });
+                self.answers.push(Answer::Raced { schedules, samples, at: self.elapsed() });
             }
-            Err(Lost::Hurried) => self.decided(0),
+            Err(WorkerError::Stopped) => self.record_decision(0),
             Err(_) => {}
         }
         raced
     }
 
-    fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
+    fn decide(&mut self, by_the_clock: usize) -> Result<usize, WorkerError> {
         let number = self.measurer.decide(by_the_clock)?;
-        self.decided(number);
+        self.record_decision(number);
         Ok(number)
     }
 
-    fn replaced(&self) -> usize {
-        self.measurer.replaced()
+    fn lost_workers(&self) -> usize {
+        self.measurer.lost_workers()
     }
 }

@@ -35,7 +35,7 @@ impl History {
             trials: progress.trials,
             outcome: trial.outcome.to_string(),
             seconds: trial.seconds(),
-            best: progress.best,
+            best: progress.best_seconds,
         });
     }
 

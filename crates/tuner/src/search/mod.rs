@@ -24,16 +24,18 @@ use tilewright_target::Machine;
 
 pub use history::{History, HistoryEntry};
 
+use crate::cache_recorder::CacheRecorder;
 use crate::fleet::Fleet;
 use crate::input_files::{InputFiles, digests};
-use crate::keeper::Keeper;
 use crate::measure::Measurer;
 use crate::note::Note;
 use crate::peak::Peaks;
 use crate::recording::{Answer, Recorder, Recording, Replay, Setting};
-use crate::task::{Place, RecordedTask, Task};
-use crate::tune::{Attempt, Options, Progress, Stop, TuneError, Tuned, Watcher, refuse_unsuitable, tune};
-use crate::worker::Launch;
+use crate::task::{ExecutionTarget, RecordedTask, Task};
+use crate::tune::{
+    Attempt, Options, Progress, Stop, TuneError, TuningReport, Watcher, refuse_unsuitable, tune,
+};
+use crate::worker::WorkerCommand;
 
 /// The program that a search tunes, the place where its kernels run, and its data.
 #[derive(Clone, Copy)]
@@ -45,7 +47,7 @@ pub struct Subject<'a> {
     /// The sizes that were given, and the integer scalars that sizes depend on.
     pub sizes: &'a [(String, i64)],
     /// The place where kernels run.
-    pub place: &'a Place,
+    pub target: &'a ExecutionTarget,
     /// The inputs that kernels are measured on. Workers generate the others from the seed.
     pub inputs: &'a Inputs,
 }
@@ -54,9 +56,9 @@ pub struct Subject<'a> {
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// How to start a worker.
-    pub launch: Launch,
+    pub command: WorkerCommand,
     /// Further devices of the kind of the subject's device. Each one gets its own worker.
-    pub others: Vec<Place>,
+    pub others: Vec<ExecutionTarget>,
 }
 
 /// A search that is ready to start.
@@ -65,14 +67,14 @@ pub struct Search {
     machine: Machine,
     options: Options,
     setting: Setting,
-    keeper: Option<Keeper>,
+    recorder: Option<CacheRecorder>,
     /// Workers read these files, so they live as long as the search.
     _inputs: InputFiles,
 }
 
 /// The outcome of a search.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SearchOutcome {
     /// The program.
     pub program: Program,
     /// The hardware that the program was tuned for.
@@ -80,7 +82,7 @@ pub struct Found {
     /// Everything that determined the search, apart from the measurements.
     pub setting: Setting,
     /// The report of the tuning loop.
-    pub tuned: Tuned,
+    pub report: TuningReport,
     /// All trials.
     pub history: History,
     /// The answers of the workers, or of the recording.
@@ -88,7 +90,7 @@ pub struct Found {
     /// Notes on how the workers compared results. A replay has none.
     pub notes: Vec<Note>,
     /// A sentence about the records that the cache keeps of the search; `None` without a cache.
-    pub kept: Option<String>,
+    pub cache_summary: Option<String>,
     /// Whether the measurements come from a recording.
     pub is_replay: bool,
 }
@@ -97,28 +99,28 @@ impl Search {
     /// Prepares a search. Writes the inputs for the workers, and refuses a template or a strategy
     /// that cannot be used.
     pub fn new(subject: Subject<'_>, options: Options) -> Result<Search, TuneError> {
-        let machine = subject.place.machine()?;
+        let machine = subject.target.machine()?;
         let inputs = InputFiles::write(subject.program, subject.inputs).map_err(TuneError::Inputs)?;
         let task = subject.task(options.seed, &inputs);
         let template = options.template.as_deref();
-        refuse_unsuitable(options.strategy, &Space::chosen(template, subject.program, &machine)?)?;
+        refuse_unsuitable(options.strategy, &Space::with_template(template, subject.program, &machine)?)?;
         let setting = subject.setting(&task, &machine, &options)?;
-        Ok(Search { task, machine, options, setting, keeper: None, _inputs: inputs })
+        Ok(Search { task, machine, options, setting, recorder: None, _inputs: inputs })
     }
 
     /// Starts from the records of a cache, and stores every trial in it. A cache that cannot be
     /// opened or written does not end the search: [`Search::cache_error`] has its error.
-    pub fn keep_in(&mut self, cache: Result<Cache, CacheError>) {
-        let keeper = Keeper::new(cache, &self.task.program, &self.machine, &self.options);
-        keeper.prepare(&mut self.options);
+    pub fn use_cache(&mut self, cache: Result<Cache, CacheError>) {
+        let keeper = CacheRecorder::new(cache, &self.task.program, &self.machine, &self.options);
+        keeper.add_cache_knowledge(&mut self.options);
         self.setting.hints = self.options.hints.clone();
         self.setting.experience = self.options.experience.iter().map(|own| own.trials.clone()).collect();
-        self.keeper = Some(keeper);
+        self.recorder = Some(keeper);
     }
 
     /// The error that keeps trials from being stored in the cache.
     pub fn cache_error(&self) -> Option<&CacheError> {
-        self.keeper.as_ref().and_then(Keeper::broken)
+        self.recorder.as_ref().and_then(CacheRecorder::cache_error)
     }
 
     /// Sets the peak rates of the hardware, for the report of the search.
@@ -147,15 +149,15 @@ impl Search {
         workers: Workers,
         watcher: &mut dyn Watcher,
         stop: &Arc<Stop>,
-    ) -> Result<Found, TuneError> {
+    ) -> Result<SearchOutcome, TuneError> {
         let task = self.task.clone();
-        let others = workers.others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
-        let fleet = Fleet::start(&workers.launch, task, others, stop)?;
+        let others = workers.others.into_iter().map(|place| Task { target: place, ..task.clone() }).collect();
+        let fleet = Fleet::start(&workers.command, task, others, stop)?;
         let notes = fleet.notes().to_vec();
-        notes.iter().for_each(|note| watcher.noted(note));
+        notes.iter().for_each(|note| watcher.note_received(note));
         let mut recorder = Recorder::new(fleet, self.options.started);
         let found = self.search(&mut recorder, watcher, stop)?;
-        Ok(Found { answers: recorder.answers(), notes, ..found })
+        Ok(SearchOutcome { answers: recorder.answers(), notes, ..found })
     }
 
     /// Repeats a recorded search, which measures nothing. The recording must be of this setting:
@@ -165,14 +167,14 @@ impl Search {
         recording: Recording,
         watcher: &mut dyn Watcher,
         stop: &Stop,
-    ) -> Result<Found, TuneError> {
+    ) -> Result<SearchOutcome, TuneError> {
         let Recording { setting, answers } = recording;
         self.options.hints = setting.hints.clone();
         let experience = setting.experience.iter().cloned();
         self.options.experience = experience.map(|trials| Experience { trials }).collect();
         self.setting = setting;
         let found = self.search(&mut Replay::new(&answers), watcher, stop)?;
-        Ok(Found { answers, is_replay: true, ..found })
+        Ok(SearchOutcome { answers, is_replay: true, ..found })
     }
 
     /// Searches with these measurements.
@@ -181,26 +183,27 @@ impl Search {
         measurer: &mut dyn Measurer,
         watcher: &mut dyn Watcher,
         stop: &Stop,
-    ) -> Result<Found, TuneError> {
-        let mut watching = Watching { keeper: self.keeper.as_mut(), history: History::default(), watcher };
+    ) -> Result<SearchOutcome, TuneError> {
+        let mut watching =
+            RecordingWatcher { recorder: self.recorder.as_mut(), history: History::default(), watcher };
         let tuned = tune(&self.task, &self.options, measurer, &mut watching, stop)?;
-        watching.finished(&tuned);
+        watching.record_finalists(&tuned);
         let history = watching.history;
-        Ok(Found {
+        Ok(SearchOutcome {
             program: self.task.program,
             machine: self.machine,
             setting: self.setting,
-            tuned,
+            report: tuned,
             history,
             answers: Vec::new(),
             notes: Vec::new(),
-            kept: self.keeper.map(|keeper| keeper.describe()),
+            cache_summary: self.recorder.map(|keeper| keeper.describe()),
             is_replay: false,
         })
     }
 }
 
-impl Found {
+impl SearchOutcome {
     /// The search as a recording, for [`Search::replay`].
     pub fn recording(&self) -> Recording {
         Recording { setting: self.setting.clone(), answers: self.answers.clone() }
@@ -209,16 +212,16 @@ impl Found {
 
 impl Subject<'_> {
     fn task(&self, seed: u64, inputs: &InputFiles) -> Task {
-        let (program, place) = (self.program.clone(), self.place.clone());
-        Task { program, place, seed, inputs: inputs.files.clone() }
+        let (program, place) = (self.program.clone(), self.target.clone());
+        Task { program, target: place, seed, inputs: inputs.files.clone() }
     }
 
-    fn recorded(&self, seed: u64) -> RecordedTask {
+    fn recorded_task(&self, seed: u64) -> RecordedTask {
         RecordedTask {
             source: self.source.to_owned(),
             function: self.program.name.clone(),
             sizes: self.sizes.to_vec(),
-            place: self.place.clone(),
+            target: self.target.clone(),
             seed,
             contract: self.program.contract,
         }
@@ -228,9 +231,9 @@ impl Subject<'_> {
     fn setting(&self, task: &Task, machine: &Machine, options: &Options) -> Result<Setting, TuneError> {
         Ok(Setting {
             tool_version: TOOL_VERSION.to_owned(),
-            task: self.recorded(task.seed),
-            inputs: digests(task).map_err(unreadable)?,
-            caches: machine.target().hardware().warm_caches().to_vec(),
+            task: self.recorded_task(task.seed),
+            inputs: digests(task).map_err(unreadable_inputs)?,
+            caches: machine.target().hardware().warm_cache_sizes().to_vec(),
             strategy: options.strategy.name.to_owned(),
             seed: options.seed,
             starts: options.starts,
@@ -239,42 +242,42 @@ impl Subject<'_> {
             hints: Vec::new(),
             experience: Vec::new(),
             template: options.template.clone(),
-            proving: options.proving,
+            proof_scope: options.proof_scope,
             peaks: None,
         })
     }
 }
 
-fn unreadable(error: io::Error) -> TuneError {
+fn unreadable_inputs(error: io::Error) -> TuneError {
     TuneError::Inputs(io::Error::new(error.kind(), format!("inputs cannot be read again: {error}")))
 }
 
 /// Stores every trial in the cache and in the history, and passes it on.
-struct Watching<'a> {
-    keeper: Option<&'a mut Keeper>,
+struct RecordingWatcher<'a> {
+    recorder: Option<&'a mut CacheRecorder>,
     history: History,
     watcher: &'a mut dyn Watcher,
 }
 
-impl Watching<'_> {
+impl RecordingWatcher<'_> {
     /// Stores the samples of the final comparison.
-    fn finished(&mut self, tuned: &Tuned) {
-        if let Some(keeper) = &mut self.keeper
-            && let Err(error) = keeper.keep_finalists(tuned)
+    fn record_finalists(&mut self, tuned: &TuningReport) {
+        if let Some(keeper) = &mut self.recorder
+            && let Err(error) = keeper.record_finalists(tuned)
         {
             self.watcher.cache_failed(error);
         }
     }
 }
 
-impl Watcher for Watching<'_> {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        if let Some(keeper) = &mut self.keeper
-            && let Err(error) = keeper.keep(attempt, progress.trials)
+impl Watcher for RecordingWatcher<'_> {
+    fn candidate_tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
+        if let Some(keeper) = &mut self.recorder
+            && let Err(error) = keeper.record_trial(attempt, progress.trials)
         {
             self.watcher.cache_failed(error);
         }
         self.history.add(attempt.trial, progress);
-        self.watcher.tried(attempt, progress);
+        self.watcher.candidate_tried(attempt, progress);
     }
 }

@@ -10,76 +10,78 @@
 
 use std::time::{Duration, Instant};
 
-use super::finals::time_of_one;
+use super::final_comparison::finalist_time;
 use super::{FINALISTS, Run};
 use crate::measure::Measurer;
-use crate::worker::Lost;
+use crate::worker::WorkerError;
 
 /// The share of the remaining time for ranking points without measuring them.
-const LOOKING: f64 = 0.25;
+const RANKING_SHARE: f64 = 0.25;
 /// The largest share of the whole budget that is reserved for the final comparison.
-const COMPARING: f64 = 0.2;
+const FINAL_COMPARISON_SHARE: f64 = 0.2;
 /// The longest call that is worth many samples, as a share of the remaining time.
-const THOROUGH: f64 = 0.05;
+const LONGEST_CALL_SHARE: f64 = 0.05;
 
 impl Run<'_, '_> {
     /// The remaining time in seconds, or `None` without a limit.
-    pub(super) fn left(&self) -> Option<f64> {
+    pub(super) fn time_left(&self) -> Option<f64> {
         self.options.time.map(|time| time.saturating_sub(self.options.started.elapsed()).as_secs_f64())
     }
 
     /// The remaining time in seconds before the final comparison should begin.
-    pub(super) fn left_to_search(&self) -> Option<f64> {
+    pub(super) fn search_time_left(&self) -> Option<f64> {
         let whole = self.options.time?.as_secs_f64();
         let comparison =
-            (FINALISTS + 1) as f64 * (self.candidate.seconds() + time_of_one(self.best_seconds()));
-        Some((self.left()? - comparison.min(COMPARING * whole)).max(0.0))
+            (FINALISTS + 1) as f64 * (self.candidate_time.seconds() + finalist_time(self.best_seconds()));
+        Some((self.time_left()? - comparison.min(FINAL_COMPARISON_SHARE * whole)).max(0.0))
     }
 
     /// The time when the ranking of points should end.
-    pub(super) fn end_of_looking(&self) -> Option<Instant> {
-        self.left_to_search().map(|left| Instant::now() + Duration::from_secs_f64(LOOKING * left))
+    pub(super) fn ranking_deadline(&self) -> Option<Instant> {
+        self.search_time_left().map(|left| Instant::now() + Duration::from_secs_f64(RANKING_SHARE * left))
     }
 
     /// Returns true if the search should end.
-    pub(super) fn is_over(&mut self) -> Result<bool, Lost> {
-        let over = self.left_to_search() == Some(0.0) || self.stop.is_asked();
-        Ok(self.trials_left() == 0 || decide(self.measurer, over)?)
+    pub(super) fn is_search_over(&mut self) -> Result<bool, WorkerError> {
+        let over = self.search_time_left() == Some(0.0) || self.stop.is_requested();
+        Ok(self.trials_left() == 0 || decide_by_clock(self.measurer, over)?)
     }
 
     /// Returns true if nothing more should be tried at all.
-    pub(super) fn is_late(&mut self) -> Result<bool, Lost> {
-        let late = self.left() == Some(0.0) || self.stop.is_asked();
-        decide(self.measurer, late)
+    pub(super) fn is_run_over(&mut self) -> Result<bool, WorkerError> {
+        let late = self.time_left() == Some(0.0) || self.stop.is_requested();
+        decide_by_clock(self.measurer, late)
     }
 
     /// The longest call, in seconds, that is worth many samples.
-    pub(super) fn worth_many_samples(&self) -> f64 {
-        self.left().map_or(f64::INFINITY, |left| THOROUGH * left).min(super::REFERENCE_PLAN.promising)
+    pub(super) fn longest_well_sampled_call(&self) -> f64 {
+        self.time_left()
+            .map_or(f64::INFINITY, |left| LONGEST_CALL_SHARE * left)
+            .min(super::REFERENCE_PLAN.call_limit)
     }
 
     /// The number of items of this pace that fit into the remaining time, from 1 to the size of a
     /// batch.
-    pub(super) fn as_many_as_fit(&mut self, pace: Pace) -> Result<usize, Lost> {
+    pub(super) fn count_that_fits(&mut self, pace: TimePerItem) -> Result<usize, WorkerError> {
         let batch = self.machine_parameters.batch;
-        let fit = self.left_to_search().map_or(batch, |left| (left / pace.seconds().max(1e-6)) as usize);
+        let fit = self.search_time_left().map_or(batch, |left| (left / pace.seconds().max(1e-6)) as usize);
         self.measurer.decide(fit.clamp(1, batch))
     }
 }
 
 /// A decision by the clock between yes and no.
-pub(super) fn decide(measurer: &mut dyn Measurer, by_the_clock: bool) -> Result<bool, Lost> {
+pub(super) fn decide_by_clock(measurer: &mut dyn Measurer, by_the_clock: bool) -> Result<bool, WorkerError> {
     Ok(measurer.decide(usize::from(by_the_clock))? != 0)
 }
 
 /// The recent time per item of a repeated task, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace(f64);
+pub(super) struct TimePerItem(f64);
 
-impl Pace {
+impl TimePerItem {
     /// Updates the time with `count` more items. Slower items count at once, and faster ones
     /// gradually.
-    pub(super) fn learn(&mut self, count: usize, took: Duration) {
+    pub(super) fn update(&mut self, count: usize, took: Duration) {
         if count > 0 {
             let one = took.as_secs_f64() / count as f64;
             self.0 = one.max(0.5 * (self.0 + one));

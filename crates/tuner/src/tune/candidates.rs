@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tilewright_schedule::{apply, default_schedule, effort, text};
+use tilewright_schedule::{apply, compilation_effort, default_schedule, text};
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, TrialResult};
@@ -10,25 +10,25 @@ use tilewright_search::strategy::{self, Start, TrialResult};
 use super::machine_parameters::MachineParameters;
 use crate::parallel;
 use crate::schedule_features::ScheduleFeatures;
-use crate::worker::Lost;
+use crate::worker::WorkerError;
 
 /// The number of points that the cost model ranks before anything is measured.
-const LOOKED_AT: usize = 512;
+const RANKED_POINTS: usize = 512;
 /// The number of points that are ranked at a time, on all cores.
-const TOGETHER: usize = 16;
+const RANKING_BATCH: usize = 16;
 /// The usual number of ranked points that the search starts from.
-pub const STARTS: usize = 24;
+pub const DEFAULT_STARTS: usize = 24;
 /// A candidate is not tried if its predicted time is more than this many times the best predicted
 /// one.
-const TOO_SLOW: f64 = 3.0;
+const TOO_SLOW_FACTOR: f64 = 3.0;
 /// The limit without a cost model: no candidate is too slow.
-const NEVER: f64 = f64::INFINITY;
+const NO_LIMIT: f64 = f64::INFINITY;
 
 /// The judgement of a point.
 #[derive(Clone, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum Judgement {
     /// The candidate is to be measured.
-    Worth(Candidate),
+    Measure(Candidate),
     /// The point is not measured.
     Rejected,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Judged {
 pub(crate) struct Candidate {
     pub schedule: String,
     /// The predicted time, in seconds.
-    expected: f64,
+    predicted_seconds: f64,
     /// The effort to compile the candidate, in comparison with others.
     pub effort: u64,
     /// The features for cost models.
@@ -46,7 +46,7 @@ pub(crate) struct Candidate {
 }
 
 /// The candidate of a point, or `None` if the point was refused.
-type Look = Option<Candidate>;
+type AcceptedCandidate = Option<Candidate>;
 
 /// The schedules that were tried, and the cost model that judges others.
 #[derive(Clone)]
@@ -54,9 +54,9 @@ pub(crate) struct Candidates<'p> {
     schedule_features: ScheduleFeatures<'p>,
     space: &'p Space<'p>,
     /// The time of every schedule that was tried, in seconds; `None` if it failed.
-    known: HashMap<String, Option<f64>>,
+    times: HashMap<String, Option<f64>>,
     /// The schedules whose cost the strategy knows.
-    told: HashSet<String>,
+    reported: HashSet<String>,
     /// The features of the schedules that were worth trying, for cost models.
     features: HashMap<String, Vec<f32>>,
     /// The reasons for which points were refused before compilation, with counts.
@@ -64,11 +64,11 @@ pub(crate) struct Candidates<'p> {
     /// The number of points that the cost model refused as too slow.
     pub too_slow: usize,
     /// The best predicted time so far, in seconds.
-    expected: f64,
+    best_predicted_seconds: f64,
     /// The multiple of that time above which a candidate is too slow.
-    limit: f64,
+    too_slow_factor: f64,
     /// The largest effort to compile a candidate.
-    most_effort: u64,
+    largest_compile_effort: u64,
 }
 
 impl<'p> Candidates<'p> {
@@ -76,20 +76,21 @@ impl<'p> Candidates<'p> {
         Candidates {
             schedule_features: schedule_features.clone(),
             space,
-            known: HashMap::new(),
-            told: HashSet::new(),
+            times: HashMap::new(),
+            reported: HashSet::new(),
             features: HashMap::new(),
             rejections: Rejections::new(),
             too_slow: 0,
-            expected: f64::INFINITY,
-            limit: TOO_SLOW,
-            most_effort: MachineParameters::on(schedule_features.target).most_effort,
+            best_predicted_seconds: f64::INFINITY,
+            too_slow_factor: TOO_SLOW_FACTOR,
+            largest_compile_effort: MachineParameters::for_target(schedule_features.target)
+                .largest_compile_effort,
         }
     }
 
     /// The same candidates, none of which the cost model refuses as too slow.
-    pub fn without_model(self) -> Candidates<'p> {
-        Candidates { limit: NEVER, ..self }
+    pub fn without_slowness_limit(self) -> Candidates<'p> {
+        Candidates { too_slow_factor: NO_LIMIT, ..self }
     }
 
     /// The text of the default schedule.
@@ -98,13 +99,13 @@ impl<'p> Candidates<'p> {
     }
 
     /// Returns true if a schedule was tried.
-    pub fn knows(&self, schedule: &str) -> bool {
-        self.known.contains_key(schedule)
+    pub fn was_tried(&self, schedule: &str) -> bool {
+        self.times.contains_key(schedule)
     }
 
     /// The time of a schedule that was tried and works, in seconds.
     pub fn cost(&self, schedule: &str) -> Option<f64> {
-        self.known.get(schedule).copied().flatten()
+        self.times.get(schedule).copied().flatten()
     }
 
     /// The features of a schedule for cost models; empty if it was not worth trying.
@@ -114,12 +115,14 @@ impl<'p> Candidates<'p> {
 
     /// The costs of points for the strategy. Each schedule reports its cost only once. Where knobs
     /// make no difference, a search would otherwise wander among equivalent points of equal cost.
-    pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<TrialResult> {
-        let mut cost = |judged: &Judged| match judged {
-            Judged::Worth(own) if self.knows(&own.schedule) && self.told.insert(own.schedule.clone()) => {
+    pub fn costs_for_strategy(&mut self, points: Vec<Point>, judged: &[Judgement]) -> Vec<TrialResult> {
+        let mut cost = |judged: &Judgement| match judged {
+            Judgement::Measure(own)
+                if self.was_tried(&own.schedule) && self.reported.insert(own.schedule.clone()) =>
+            {
                 self.cost(&own.schedule)
             }
-            Judged::Worth(_) | Judged::Rejected => None,
+            Judgement::Measure(_) | Judgement::Rejected => None,
         };
         points
             .into_iter()
@@ -129,8 +132,8 @@ impl<'p> Candidates<'p> {
     }
 
     /// Records the time of a schedule that was tried.
-    pub fn tried(&mut self, schedule: &str, seconds: Option<f64>) {
-        self.known.insert(schedule.to_owned(), seconds);
+    pub fn record_time(&mut self, schedule: &str, seconds: Option<f64>) {
+        self.times.insert(schedule.to_owned(), seconds);
     }
 
     /// Checks whether a schedule from elsewhere can be used here. Counts a refusal.
@@ -138,7 +141,7 @@ impl<'p> Candidates<'p> {
         let parsed = text::parse(schedule);
         match apply(self.schedule_features.program, &parsed.schedule, self.schedule_features.target) {
             Ok(nest) => {
-                self.features.insert(schedule.to_owned(), self.schedule_features.of_nest(&nest).1);
+                self.features.insert(schedule.to_owned(), self.schedule_features.estimate_nest(&nest).1);
                 !parsed.has_errors()
             }
             Err(refusal) => {
@@ -149,34 +152,34 @@ impl<'p> Candidates<'p> {
     }
 
     /// Judges which points should be measured.
-    pub fn judge(&mut self, points: &[Point]) -> Vec<Judged> {
-        let looks = self.look(points);
-        looks.into_iter().map(|look| self.judged(look)).collect()
+    pub fn judge(&mut self, points: &[Point]) -> Vec<Judgement> {
+        let looks = self.make_candidates(points);
+        looks.into_iter().map(|look| self.judge_candidate(look)).collect()
     }
 
-    fn judged(&mut self, look: Look) -> Judged {
+    fn judge_candidate(&mut self, look: AcceptedCandidate) -> Judgement {
         match look {
-            Some(own) if own.expected > self.limit * self.expected => {
+            Some(own) if own.predicted_seconds > self.too_slow_factor * self.best_predicted_seconds => {
                 self.too_slow += 1;
-                Judged::Rejected
+                Judgement::Rejected
             }
             Some(own) => {
-                self.expected = self.expected.min(own.expected);
+                self.best_predicted_seconds = self.best_predicted_seconds.min(own.predicted_seconds);
                 self.features.insert(own.schedule.clone(), own.features.clone());
-                Judged::Worth(own)
+                Judgement::Measure(own)
             }
-            None => Judged::Rejected,
+            None => Judgement::Rejected,
         }
     }
 
     /// The schedules of points, without the refused ones.
     pub fn schedules(&mut self, points: &[Point]) -> Vec<String> {
-        self.look(points).into_iter().flatten().map(|own| own.schedule).collect()
+        self.make_candidates(points).into_iter().flatten().map(|own| own.schedule).collect()
     }
 
     /// The candidates of points. Counts refusals.
-    fn look(&mut self, points: &[Point]) -> Vec<Look> {
-        let found = parallel::map(points, |point| self.expectation(point));
+    fn make_candidates(&mut self, points: &[Point]) -> Vec<AcceptedCandidate> {
+        let found = parallel::map(points, |point| self.make_candidate(point));
         let counted = found.into_iter().map(|look| match look {
             Ok(look) => Some(look),
             Err(rejection) => {
@@ -187,77 +190,78 @@ impl<'p> Candidates<'p> {
         counted.collect()
     }
 
-    fn expectation(&self, point: &Point) -> Result<Candidate, Rejection> {
+    fn make_candidate(&self, point: &Point) -> Result<Candidate, Rejection> {
         let schedule = self.space.decode(point)?;
         let ScheduleFeatures { program, target, .. } = self.schedule_features;
         let nest = apply(program, &schedule, target).map_err(|refusal| Rejection::from(&refusal.reason))?;
-        let effort = effort(&nest, target);
-        if effort > self.most_effort {
+        let effort = compilation_effort(&nest, target);
+        if effort > self.largest_compile_effort {
             return Err(Rejection::CodeSize);
         }
-        let (expected, features) = self.schedule_features.of_nest(&nest);
-        Ok(Candidate { schedule: schedule.to_string(), expected, effort, features })
+        let (expected, features) = self.schedule_features.estimate_nest(&nest);
+        Ok(Candidate { schedule: schedule.to_string(), predicted_seconds: expected, effort, features })
     }
 
     /// The points that the cost model prefers, from different regions of the space. From each
     /// starting point of the space, a greedy search runs with the cost model in place of the
     /// machine, until `over`. The starting point itself is at least second in its region, whatever
     /// its predicted time.
-    pub fn ranked(
+    pub fn rank_starts(
         &mut self,
         seed: u64,
-        over: &mut dyn FnMut() -> Result<bool, Lost>,
-    ) -> Result<Vec<Point>, Lost> {
-        let beginnings = self.space.beginnings();
-        let share = LOOKED_AT / beginnings.len().max(1);
-        let mut corners: Vec<Vec<(f64, Point)>> = Vec::new();
+        must_end: &mut dyn FnMut() -> Result<bool, WorkerError>,
+    ) -> Result<Vec<Point>, WorkerError> {
+        let beginnings = self.space.starting_points();
+        let share = RANKED_POINTS / beginnings.len().max(1);
+        let mut regions: Vec<Vec<(f64, Point)>> = Vec::new();
         for beginning in beginnings {
             let start = Start { seed, points: vec![beginning.clone()], ..Start::default() };
-            let mut corner = self.corner(start, share, over)?;
-            if let Some(at) = corner.iter().position(|(_, point)| *point == beginning).filter(|at| *at > 1) {
-                corner[1..=at].rotate_right(1);
+            let mut region = self.rank_region(start, share, must_end)?;
+            if let Some(at) = region.iter().position(|(_, point)| *point == beginning).filter(|at| *at > 1) {
+                region[1..=at].rotate_right(1);
             }
-            corners.push(corner);
+            regions.push(region);
         }
-        corners.retain(|corner| !corner.is_empty());
-        corners.sort_by(|left, right| left[0].0.total_cmp(&right[0].0));
-        self.expected = corners.first().map_or(f64::INFINITY, |corner| corner[0].0);
+        regions.retain(|corner| !corner.is_empty());
+        regions.sort_by(|left, right| left[0].0.total_cmp(&right[0].0));
+        self.best_predicted_seconds = regions.first().map_or(f64::INFINITY, |corner| corner[0].0);
         // The best of each region come first, then the second best, and so on.
-        let places = 0..STARTS;
-        let in_turn = places.flat_map(|place| corners.iter().filter_map(move |corner| corner.get(place)));
-        let worth = in_turn.filter(|(expected, _)| *expected <= TOO_SLOW * self.expected);
-        Ok(worth.take(STARTS).map(|(_, point)| point.clone()).collect())
+        let places = 0..DEFAULT_STARTS;
+        let in_turn = places.flat_map(|place| regions.iter().filter_map(move |corner| corner.get(place)));
+        let worth =
+            in_turn.filter(|(expected, _)| *expected <= TOO_SLOW_FACTOR * self.best_predicted_seconds);
+        Ok(worth.take(DEFAULT_STARTS).map(|(_, point)| point.clone()).collect())
     }
 
     /// The predicted times of points around a starting point, best first.
-    fn corner(
+    fn rank_region(
         &mut self,
         start: Start,
         most: usize,
-        over: &mut dyn FnMut() -> Result<bool, Lost>,
-    ) -> Result<Vec<(f64, Point)>, Lost> {
+        must_end: &mut dyn FnMut() -> Result<bool, WorkerError>,
+    ) -> Result<Vec<(f64, Point)>, WorkerError> {
         let Ok(mut search) = strategy::by_name("gbfs", self.space.knobs(), start) else {
             return Ok(Vec::new());
         };
-        let mut liked: Vec<(f64, Point)> = Vec::new();
-        let mut looked_at = 0;
-        while looked_at < most && !over()? {
-            let points = search.ask(TOGETHER);
+        let mut ranked: Vec<(f64, Point)> = Vec::new();
+        let mut ranked_count = 0;
+        while ranked_count < most && !must_end()? {
+            let points = search.propose(RANKING_BATCH);
             if points.is_empty() {
                 break;
             }
-            looked_at += points.len();
+            ranked_count += points.len();
             let mut told = Vec::new();
-            let looks = self.look(&points);
+            let looks = self.make_candidates(&points);
             for (point, look) in points.into_iter().zip(looks) {
-                let cost = look.map(|own| own.expected);
-                liked.extend(cost.map(|cost| (cost, point.clone())));
+                let cost = look.map(|own| own.predicted_seconds);
+                ranked.extend(cost.map(|cost| (cost, point.clone())));
                 told.push(TrialResult { point, cost });
             }
-            search.tell(&told);
+            search.report(&told);
         }
-        liked.sort_by(|left, right| left.0.total_cmp(&right.0));
-        Ok(liked)
+        ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
+        Ok(ranked)
     }
 }
 
@@ -265,7 +269,7 @@ impl<'p> Candidates<'p> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-    use tilewright_target::{Cpu, Vectors};
+    use tilewright_target::{Cpu, VectorInstructions};
 
     use super::*;
 
@@ -275,18 +279,18 @@ mod tests {
         let sizes = [("M", 16), ("K", 1), ("N", 16)].into_iter().collect();
         let program =
             tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "mm", &sizes).program.unwrap();
-        let cpu = Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] };
+        let cpu = Cpu { cores: 2, vectors: VectorInstructions::Avx2, caches: vec![32 << 10, 1 << 20] };
         let space = Space::new(&program, &cpu);
-        let first = space.initial();
+        let first = space.initial_point();
         let schedule = space.decode(&first).unwrap();
         let stands_for_it = |point: &Point| space.decode(point).is_ok_and(|own| own == schedule);
         let other = space.knobs().neighbours(&first).into_iter().find(stands_for_it).unwrap();
         let mut candidates = Candidates::new(&ScheduleFeatures::new(&program, &cpu), &space);
         let points = vec![first, other];
         let judged = candidates.judge(&points);
-        candidates.tried(&schedule.to_string(), Some(0.5));
+        candidates.record_time(&schedule.to_string(), Some(0.5));
         let costs: Vec<Option<f64>> =
-            candidates.told(points, &judged).into_iter().map(|told| told.cost).collect();
+            candidates.costs_for_strategy(points, &judged).into_iter().map(|told| told.cost).collect();
         assert_eq!(costs, [Some(0.5), None]);
     }
 }

@@ -15,16 +15,16 @@
 //! same seed and the same measurements give the same winner. A decision of the clock is an answer
 //! of the measurer too, so a recording also replays a run that time or a signal ended.
 
-mod background;
+mod background_proofs;
 mod budget;
 mod candidates;
-mod finals;
+mod final_comparison;
 mod machine_parameters;
 mod proofs;
 mod reference;
 mod report;
-mod spent;
 mod stop;
+mod time_spent;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,34 +35,34 @@ use tilewright_search::knob::Point;
 use tilewright_search::space::{Space, TemplateError};
 use tilewright_search::strategy::{Entry, Experience, Start, Strategy, TrialResult, Unsuitable};
 
-pub use candidates::STARTS;
-pub use proofs::{Proof, Prover, Proving, Refuted};
-pub use report::{Attempt, Finalist, Kind, Progress, Tuned};
-pub use spent::TimeSpent;
+pub use candidates::DEFAULT_STARTS;
+pub use proofs::{Proof, ProofScope, Prover, RefutedSchedule};
+pub use report::{Attempt, Finalist, Progress, TrialKind, TuningReport};
 pub use stop::Stop;
 pub use tilewright_polyhedral::{Verdict, prove};
+pub use time_spent::TimeSpent;
 
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::note::Note;
 use crate::schedule_features::ScheduleFeatures;
 use crate::task::{Task, TaskError};
-use crate::worker::Lost;
-use budget::Pace;
-pub(crate) use candidates::{Candidate, Candidates, Judged};
-use machine_parameters::HOPELESS;
+use crate::worker::WorkerError;
+use budget::TimePerItem;
+pub(crate) use candidates::{Candidate, Candidates, Judgement};
+use machine_parameters::FIRST_CALL_FACTOR;
 pub(crate) use machine_parameters::MachineParameters;
 pub(crate) use machine_parameters::REFERENCE_PLAN;
 use proofs::Proofs;
-pub(crate) use reference::Reference;
-use spent::timed;
+pub(crate) use reference::ReferenceKernel;
 use tilewright_cache::CacheError;
 use tilewright_cache::outcome::{Outcome, OutcomeKind, Trial};
+use time_spent::time_work;
 
 /// The number of candidates that are measured again at the end.
 const FINALISTS: usize = 8;
 /// The number of consecutive batches without a useful point after which the search ends.
-pub(crate) const MOST_IN_VAIN: usize = 1000;
+pub(crate) const MOST_USELESS_BATCHES: usize = 1000;
 
 /// The options of a tuning run.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub struct Options {
     /// The template of the schedules to search, if not the one that analysis derives.
     pub template: Option<String>,
     /// Which schedules are proved.
-    pub proving: Proving,
+    pub proof_scope: ProofScope,
     /// The prover: [`prove()`], unless a test replaces it.
     pub prover: Prover,
 }
@@ -108,7 +108,7 @@ pub enum TuneError {
     Inputs(io::Error),
     /// The worker process was lost.
     #[error(transparent)]
-    Worker(#[from] Lost),
+    Worker(#[from] WorkerError),
     /// The default schedule does not run, so there is no reference.
     #[error("the default schedule cannot be measured: {0}")]
     Default(Outcome),
@@ -117,10 +117,10 @@ pub enum TuneError {
 /// Receives the events of a run while it goes on.
 pub trait Watcher {
     /// A candidate was tried.
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress);
+    fn candidate_tried(&mut self, attempt: &Attempt<'_>, progress: &Progress);
 
     /// The workers have started, and have this note on how they compare results.
-    fn noted(&mut self, _note: &Note) {}
+    fn note_received(&mut self, _note: &Note) {}
 
     /// The cache cannot be written. The search goes on, and stores nothing more.
     fn cache_failed(&mut self, _error: &CacheError) {}
@@ -133,9 +133,9 @@ pub fn tune(
     measurer: &mut dyn Measurer,
     watcher: &mut dyn Watcher,
     stop: &Stop,
-) -> Result<Tuned, TuneError> {
-    let (program, machine) = (&task.program, task.target()?);
-    let space = Space::chosen(options.template.as_deref(), program, &machine)?;
+) -> Result<TuningReport, TuneError> {
+    let (program, machine) = (&task.program, task.machine()?);
+    let space = Space::with_template(options.template.as_deref(), program, &machine)?;
     refuse_unsuitable(options.strategy, &space)?;
     let schedule_features = ScheduleFeatures::new(program, &machine);
     let mut run = Run {
@@ -144,34 +144,34 @@ pub fn tune(
         watcher,
         stop,
         candidates: Candidates::new(&schedule_features, &space),
-        machine_parameters: MachineParameters::on(machine.target()),
+        machine_parameters: MachineParameters::for_target(machine.target()),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
-        counted: 0,
-        proposal: Pace::default(),
-        candidate: Pace::default(),
-        default: 0.0,
+        counted_trials: 0,
+        proposal_time: TimePerItem::default(),
+        candidate_time: TimePerItem::default(),
+        default_seconds: 0.0,
         one_shot: None,
-        best: None,
-        reference: Reference::default(),
-        proofs: Proofs::new(program, machine.target(), (options.proving, options.prover)),
-        spent: TimeSpent::default(),
+        best_trial: None,
+        reference: ReferenceKernel::default(),
+        proofs: Proofs::new(program, machine.target(), (options.proof_scope, options.prover)),
+        time_spent: TimeSpent::default(),
     };
     run.measure_default()?;
-    let starts = run.rank()?;
+    let starts = run.rank_starts()?;
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let features = schedule_features.of_points(&space);
+    let features = schedule_features.features_of_points(&space);
     let start = Start {
         seed: options.seed,
         points,
-        together: run.machine_parameters.together,
+        parallel_trials: run.machine_parameters.least_proposals,
         features: Some(&features),
         experience: &options.experience,
     };
     let made = || (options.strategy.make)(space.knobs(), start);
-    let mut strategy = timed(&mut run.spent.proposing, made)?;
+    let mut strategy = time_work(&mut run.time_spent.proposing, made)?;
     run.search(strategy.as_mut())?;
     run.finish()
 }
@@ -181,19 +181,19 @@ pub fn refuse_unsuitable(strategy: Entry, space: &Space<'_>) -> Result<(), Unsui
     (strategy.make)(space.knobs(), Start::default()).map(|_| ())
 }
 
-fn is_past(end: Option<Instant>) -> bool {
+fn has_passed(end: Option<Instant>) -> bool {
     end.is_some_and(|end| Instant::now() >= end)
 }
 
 /// A schedule that was tried.
 #[derive(Clone, Debug)]
-pub(crate) struct Tried {
+pub(crate) struct TriedSchedule {
     pub schedule: String,
     pub trial: Trial,
     /// The number of counted trials so far, including this one.
     pub number: usize,
     /// The time since the start when the result was known.
-    pub after: Duration,
+    pub elapsed: Duration,
 }
 
 /// A tuning run.
@@ -205,28 +205,28 @@ struct Run<'a, 'p> {
     candidates: Candidates<'p>,
     machine_parameters: MachineParameters,
     /// All schedules that were tried, the default schedule first.
-    trials: Vec<Tried>,
+    trials: Vec<TriedSchedule>,
     /// The number of trials by kind of outcome.
     outcomes: BTreeMap<OutcomeKind, usize>,
     /// The number of counted trials: all but the default schedule and the cost model's first
     /// choice.
-    counted: usize,
+    counted_trials: usize,
     /// The time of a proposal, from asking to telling.
-    proposal: Pace,
+    proposal_time: TimePerItem,
     /// The time to build and measure a candidate.
-    candidate: Pace,
+    candidate_time: TimePerItem,
     /// The time of the default schedule, in seconds.
-    default: f64,
+    default_seconds: f64,
     /// The trial of the cost model's first choice.
     one_shot: Option<Trial>,
     /// The index and the time of the fastest trial.
-    best: Option<(usize, f64)>,
+    best_trial: Option<(usize, f64)>,
     /// The reference kernel that candidates are compared with.
-    reference: Reference,
+    reference: ReferenceKernel,
     /// The prover and its verdicts.
     proofs: Proofs<'p>,
     /// The time spent on each kind of work.
-    spent: TimeSpent,
+    time_spent: TimeSpent,
 }
 
 impl Run<'_, '_> {
@@ -237,45 +237,50 @@ impl Run<'_, '_> {
         if let Some(refuted) = self.refutation(&schedule) {
             return Err(TuneError::Default(refuted));
         }
-        let plan = Plan { promising: self.worth_many_samples(), ..REFERENCE_PLAN };
-        let trial = self.try_one(&schedule, &plan)?.ok_or(Lost::Hurried)?;
-        self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
-        self.proposal.learn(self.machine_parameters.at_once, begun.elapsed());
-        self.candidate.learn(self.machine_parameters.at_once, begun.elapsed());
-        self.reference = Reference { schedule: schedule.clone(), seconds: self.default };
-        self.note(schedule, trial, Kind::Default);
+        let plan = Plan { call_limit: self.longest_well_sampled_call(), ..REFERENCE_PLAN };
+        let trial = self.try_one(&schedule, &plan)?.ok_or(WorkerError::Stopped)?;
+        self.default_seconds = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
+        self.proposal_time.update(self.machine_parameters.parallel_candidates, begun.elapsed());
+        self.candidate_time.update(self.machine_parameters.parallel_candidates, begun.elapsed());
+        self.reference = ReferenceKernel { schedule: schedule.clone(), seconds: self.default_seconds };
+        self.record_trial(schedule, trial, TrialKind::Default);
         Ok(())
     }
 
     /// Ranks points of the space with the cost model. Returns the starting points of the search.
-    fn rank(&mut self) -> Result<Vec<Point>, Lost> {
-        let end = self.end_of_looking();
+    fn rank_starts(&mut self) -> Result<Vec<Point>, WorkerError> {
+        let end = self.ranking_deadline();
         let Run { measurer, candidates, stop, .. } = self;
-        let mut over = || budget::decide(*measurer, is_past(end) || stop.is_asked());
-        timed(&mut self.spent.ranking, || candidates.ranked(self.options.seed, &mut over))
+        let mut over = || budget::decide_by_clock(*measurer, has_passed(end) || stop.is_requested());
+        time_work(&mut self.time_spent.ranking, || candidates.rank_starts(self.options.seed, &mut over))
     }
 
     /// Tries the cost model's first choice, whatever the budget. With a budget of zero trials, it
     /// is the result of a single shot.
     fn try_first_choice(&mut self, first: Option<&Point>) -> Result<(), TuneError> {
-        let Some(Judged::Worth(Candidate { schedule, .. })) =
+        let Some(Judgement::Measure(Candidate { schedule, .. })) =
             first.and_then(|first| self.candidates.judge(std::slice::from_ref(first)).pop())
         else {
             return Ok(());
         };
-        if self.candidates.knows(&schedule) || self.is_late()? {
+        if self.candidates.was_tried(&schedule) || self.is_run_over()? {
             return Ok(());
         }
-        let promising = self.worth_many_samples();
-        let rival = Some(self.reference.rival());
-        let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..REFERENCE_PLAN };
+        let call_limit = self.longest_well_sampled_call();
+        let reference = Some(self.reference.reference_schedule());
+        let plan = Plan {
+            reference,
+            first_call_limit: FIRST_CALL_FACTOR * self.default_seconds,
+            call_limit,
+            ..REFERENCE_PLAN
+        };
         let tried = match self.refutation(&schedule) {
             Some(refuted) => Some(Trial::failed(refuted)),
             None => self.try_one(&schedule, &plan)?,
         };
         if let Some(trial) = tried {
             self.one_shot = Some(trial.clone());
-            self.note(schedule, trial, Kind::OneShot);
+            self.record_trial(schedule, trial, TrialKind::OneShot);
         }
         Ok(())
     }
@@ -283,100 +288,106 @@ impl Run<'_, '_> {
     /// Tries schedules from the cache as they are, if they are legal here.
     fn try_hints(&mut self) -> Result<(), TuneError> {
         let mut hints: Vec<String> = self.options.hints.clone();
-        hints.retain(|hint| !self.candidates.knows(hint) && self.candidates.accepts(hint));
-        hints.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
-        self.measure(hints, Kind::Hint)
+        hints.retain(|hint| !self.candidates.was_tried(hint) && self.candidates.accepts(hint));
+        hints.truncate(self.trials_left().min(self.count_that_fits(self.candidate_time)?));
+        self.measure_batch(hints, TrialKind::Hint)
     }
 
     fn search(&mut self, strategy: &mut dyn Strategy) -> Result<(), TuneError> {
-        let mut in_vain = 0;
-        while !self.is_over()? && in_vain < MOST_IN_VAIN {
+        let mut useless_batches = 0;
+        while !self.is_search_over()? && useless_batches < MOST_USELESS_BATCHES {
             let begun = Instant::now();
-            let fit = self.as_many_as_fit(self.proposal)?;
-            let points = timed(&mut self.spent.proposing, || strategy.ask(fit));
+            let fit = self.count_that_fits(self.proposal_time)?;
+            let points = time_work(&mut self.time_spent.proposing, || strategy.propose(fit));
             if points.is_empty() {
                 break;
             }
-            let told = self.judge_and_measure(points)?;
-            self.proposal.learn(told.len(), begun.elapsed());
-            let useful = told.iter().any(|told| told.cost.is_some());
-            in_vain = if useful { 0 } else { in_vain + 1 };
-            timed(&mut self.spent.proposing, || strategy.tell(&told));
+            let results = self.judge_and_measure(points)?;
+            self.proposal_time.update(results.len(), begun.elapsed());
+            let useful = results.iter().any(|told| told.cost.is_some());
+            useless_batches = if useful { 0 } else { useless_batches + 1 };
+            time_work(&mut self.time_spent.proposing, || strategy.report(&results));
         }
         Ok(())
     }
 
     /// Judges points, and measures those that are worth it, as many as there are trials left.
     fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<TrialResult>, TuneError> {
-        let judged = timed(&mut self.spent.proposing, || self.candidates.judge(&points));
+        let judged = time_work(&mut self.time_spent.proposing, || self.candidates.judge(&points));
         let mut fresh: Vec<&Candidate> = Vec::new();
         for judged in &judged {
-            if let Judged::Worth(own) = judged
-                && !self.candidates.knows(&own.schedule)
+            if let Judgement::Measure(own) = judged
+                && !self.candidates.was_tried(&own.schedule)
                 && !fresh.iter().any(|other| other.schedule == own.schedule)
             {
                 fresh.push(own);
             }
         }
-        fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
+        fresh.truncate(self.trials_left().min(self.count_that_fits(self.candidate_time)?));
         // The candidates that take longest to compile begin first, so that at the end no core waits
         // for another.
         fresh.sort_by_key(|own| std::cmp::Reverse(own.effort));
-        self.measure(fresh.into_iter().map(|own| own.schedule.clone()).collect(), Kind::Search)?;
-        Ok(self.candidates.told(points, &judged))
+        self.measure_batch(fresh.into_iter().map(|own| own.schedule.clone()).collect(), TrialKind::Search)?;
+        Ok(self.candidates.costs_for_strategy(points, &judged))
     }
 
-    fn measure(&mut self, schedules: Vec<String>, kind: Kind) -> Result<(), TuneError> {
-        if schedules.is_empty() || self.is_over()? {
+    fn measure_batch(&mut self, schedules: Vec<String>, kind: TrialKind) -> Result<(), TuneError> {
+        if schedules.is_empty() || self.is_search_over()? {
             return Ok(());
         }
         let begun = Instant::now();
-        let schedules = self.without_refuted(schedules, kind);
-        let plan = self.machine_parameters.plan(&self.reference, self.best_seconds(), self.left_to_search());
+        let schedules = self.remove_refuted(schedules, kind);
+        let plan =
+            self.machine_parameters.plan(&self.reference, self.best_seconds(), self.search_time_left());
         let trials = self.try_all(&schedules, &plan)?;
-        self.candidate.learn(trials.len(), begun.elapsed());
+        self.candidate_time.update(trials.len(), begun.elapsed());
         for (at, trial) in trials {
-            self.note(schedules[at].clone(), trial, kind);
+            self.record_trial(schedules[at].clone(), trial, kind);
         }
-        self.reconsider_reference()
+        self.update_reference()
     }
 
     /// Makes the best candidate the new reference kernel, if it is clearly faster.
-    fn reconsider_reference(&mut self) -> Result<(), TuneError> {
-        if let Some((at, seconds)) = self.best
-            && self.reference.reconsider(
+    fn update_reference(&mut self) -> Result<(), TuneError> {
+        if let Some((at, seconds)) = self.best_trial
+            && self.reference.replace_if_slower(
                 self.measurer,
                 &self.trials[at].schedule,
                 seconds,
                 &self.machine_parameters,
             )?
         {
-            self.best = Some((at, self.reference.seconds));
+            self.best_trial = Some((at, self.reference.seconds));
         }
         Ok(())
     }
 
-    fn note(&mut self, schedule: String, trial: Trial, kind: Kind) {
-        self.candidates.tried(&schedule, trial.seconds());
-        if kind.counts() {
-            self.counted += 1;
+    fn record_trial(&mut self, schedule: String, trial: Trial, kind: TrialKind) {
+        self.candidates.record_time(&schedule, trial.seconds());
+        if kind.counts_as_trial() {
+            self.counted_trials += 1;
             *self.outcomes.entry(trial.outcome.kind()).or_default() += 1;
         }
         if let Some(seconds) = trial.seconds()
-            && self.best.is_none_or(|(_, best)| seconds < best)
+            && self.best_trial.is_none_or(|(_, best)| seconds < best)
         {
-            self.best = Some((self.trials.len(), seconds));
+            self.best_trial = Some((self.trials.len(), seconds));
         }
         let after = self.elapsed();
-        let tried = Tried { schedule: schedule.clone(), trial: trial.clone(), number: self.counted, after };
+        let tried = TriedSchedule {
+            schedule: schedule.clone(),
+            trial: trial.clone(),
+            number: self.counted_trials,
+            elapsed: after,
+        };
         self.trials.push(tried);
         let progress = self.progress(kind);
         let features = self.candidates.features(&schedule);
-        self.watcher.tried(&Attempt { schedule: &schedule, features, trial: &trial }, &progress);
+        self.watcher.candidate_tried(&Attempt { schedule: &schedule, features, trial: &trial }, &progress);
     }
 
     fn best_seconds(&self) -> f64 {
-        self.best.map_or(self.default, |(_, seconds)| seconds)
+        self.best_trial.map_or(self.default_seconds, |(_, seconds)| seconds)
     }
 
     /// The time since the start, for reports.
@@ -385,6 +396,6 @@ impl Run<'_, '_> {
     }
 
     fn trials_left(&self) -> usize {
-        self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(self.counted))
+        self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(self.counted_trials))
     }
 }

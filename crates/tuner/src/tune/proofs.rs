@@ -19,28 +19,28 @@ use tilewright_polyhedral::Verdict;
 use tilewright_schedule::{apply, text};
 use tilewright_target::Target;
 
-use super::background::prove_until;
-use super::budget::decide;
-use super::finals::ONE_SHOT;
-use super::report::Kind;
-use super::spent::timed;
+use super::background_proofs::prove_until;
+use super::budget::decide_by_clock;
+use super::final_comparison::ONE_SHOT_TRIAL;
+use super::report::TrialKind;
+use super::time_spent::time_work;
 use super::{Run, TuneError};
 use crate::parallel;
-use crate::worker::Lost;
+use crate::worker::WorkerError;
 use tilewright_cache::outcome::{Outcome, OutcomeKind, Trial};
 
 /// The share of a run's time that the winner's proof may take in addition.
-const PROVING: f64 = 0.2;
+const PROOF_TIME_SHARE: f64 = 0.2;
 /// The least time for the winner's proof.
-const LEAST: Duration = Duration::from_secs(5);
+const LEAST_PROOF_TIME: Duration = Duration::from_secs(5);
 /// The reason of an undecided verdict when that time is over.
-const NOT_IN_TIME: &str =
-    "the proof was not done when the search had to end; `tilewright prove` takes its time";
+const PROOF_TIMED_OUT: &str =
+    "the proof was not finished when the search had to end; `tilewright prove` has no time limit";
 
 /// Which schedules are proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Proving {
+pub enum ProofScope {
     /// No schedule.
     #[default]
     Never,
@@ -51,13 +51,13 @@ pub enum Proving {
     Candidates,
 }
 
-impl Proving {
+impl ProofScope {
     /// The proved schedules, and the option that selects them.
     pub fn describe(self) -> &'static str {
         match self {
-            Proving::Never => "of nothing (--no-prove)",
-            Proving::Winners => "of the winner",
-            Proving::Candidates => "of all candidates (--prove)",
+            ProofScope::Never => "of nothing (--no-prove)",
+            ProofScope::Winners => "of the winner",
+            ProofScope::Candidates => "of all candidates (--prove)",
         }
     }
 }
@@ -73,7 +73,7 @@ pub enum Proof {
     /// The prover could not decide, with the reason.
     Undecided(String),
     /// No proof was requested.
-    None,
+    NotRequested,
 }
 
 impl Proof {
@@ -82,14 +82,14 @@ impl Proof {
         match self {
             Proof::Proved => Some("the winner computes what the program says, for every input".to_owned()),
             Proof::Undecided(why) => Some(format!("undecided: {why}")),
-            Proof::None => None,
+            Proof::NotRequested => None,
         }
     }
 }
 
 /// A measured schedule that the prover refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refuted {
+pub struct RefutedSchedule {
     /// The text of the schedule.
     pub schedule: String,
     /// A counterexample.
@@ -100,26 +100,38 @@ pub struct Refuted {
 pub(super) struct Proofs<'p> {
     program: &'p Program,
     target: Target<'p>,
-    proving: Proving,
+    scope: ProofScope,
     prover: Prover,
     /// Verdicts by schedule.
-    known: HashMap<String, Verdict>,
+    known_verdicts: HashMap<String, Verdict>,
     /// Measured schedules that were refuted later.
-    pub refuted: Vec<Refuted>,
+    pub refuted: Vec<RefutedSchedule>,
 }
 
 impl<'p> Proofs<'p> {
-    pub fn new(program: &'p Program, target: Target<'p>, (proving, prover): (Proving, Prover)) -> Proofs<'p> {
-        Proofs { program, target, proving, prover, known: HashMap::new(), refuted: Vec::new() }
+    pub fn new(
+        program: &'p Program,
+        target: Target<'p>,
+        (proving, prover): (ProofScope, Prover),
+    ) -> Proofs<'p> {
+        Proofs {
+            program,
+            target,
+            scope: proving,
+            prover,
+            known_verdicts: HashMap::new(),
+            refuted: Vec::new(),
+        }
     }
 
     /// The verdicts on schedules, each proved once, on all cores.
     fn verdicts(&mut self, schedules: &[String]) -> Vec<Verdict> {
-        let open: Vec<&String> = schedules.iter().filter(|own| !self.known.contains_key(*own)).collect();
+        let open: Vec<&String> =
+            schedules.iter().filter(|own| !self.known_verdicts.contains_key(*own)).collect();
         let found = parallel::map(&open, |schedule| self.verdict(schedule));
         let found: Vec<(String, Verdict)> = open.into_iter().cloned().zip(found).collect();
-        self.known.extend(found);
-        schedules.iter().map(|schedule| self.known[schedule].clone()).collect()
+        self.known_verdicts.extend(found);
+        schedules.iter().map(|schedule| self.known_verdicts[schedule].clone()).collect()
     }
 
     fn verdict(&self, schedule: &str) -> Verdict {
@@ -137,9 +149,9 @@ impl<'p> Proofs<'p> {
 
     /// Proves schedules until all are done or `over` holds.
     fn prove_until(&mut self, schedules: &[String], over: &dyn Fn() -> bool) {
-        let open = schedules.iter().filter(|own| !self.known.contains_key(*own));
+        let open = schedules.iter().filter(|own| !self.known_verdicts.contains_key(*own));
         let nests = open.filter_map(|own| Some((own.clone(), self.nest(own).ok()?))).collect();
-        self.known.extend(prove_until(self.program, nests, self.prover, over));
+        self.known_verdicts.extend(prove_until(self.program, nests, self.prover, over));
     }
 }
 
@@ -152,11 +164,11 @@ impl Run<'_, '_> {
 
     /// The refutations of several schedules, in their order.
     fn refutations(&mut self, schedules: &[String]) -> Vec<Option<Outcome>> {
-        if self.proofs.proving != Proving::Candidates {
+        if self.proofs.scope != ProofScope::Candidates {
             return vec![None; schedules.len()];
         }
-        let Run { proofs, spent, .. } = self;
-        let verdicts = timed(&mut spent.proving, || proofs.verdicts(schedules));
+        let Run { proofs, time_spent: spent, .. } = self;
+        let verdicts = time_work(&mut spent.proving, || proofs.verdicts(schedules));
         let refutation = |verdict| match verdict {
             Verdict::Refuted(reason) => Some(Outcome::Refuted(reason)),
             Verdict::Proved | Verdict::Undecided(_) => None,
@@ -165,12 +177,12 @@ impl Run<'_, '_> {
     }
 
     /// The schedules that are to be measured. Refuted ones are recorded as failed.
-    pub(super) fn without_refuted(&mut self, schedules: Vec<String>, kind: Kind) -> Vec<String> {
+    pub(super) fn remove_refuted(&mut self, schedules: Vec<String>, kind: TrialKind) -> Vec<String> {
         let refutations = self.refutations(&schedules);
         let mut left = Vec::new();
         for (schedule, refutation) in schedules.into_iter().zip(refutations) {
             match refutation {
-                Some(outcome) => self.note(schedule, Trial::failed(outcome), kind),
+                Some(outcome) => self.record_trial(schedule, Trial::failed(outcome), kind),
                 None => left.push(schedule),
             }
         }
@@ -180,13 +192,17 @@ impl Run<'_, '_> {
     /// Proves the future winner, and other trials that the cache may return. Returns the winner's
     /// proof, or `None` if the winner is refuted. A proof that is not done when the run has to end
     /// is undecided.
-    pub(super) fn prove_winner(&mut self, winner: usize, others: Vec<usize>) -> Result<Option<Proof>, Lost> {
-        if self.proofs.proving == Proving::Never {
-            return Ok(Some(Proof::None));
+    pub(super) fn prove_winner(
+        &mut self,
+        winner: usize,
+        others: Vec<usize>,
+    ) -> Result<Option<Proof>, WorkerError> {
+        if self.proofs.scope == ProofScope::Never {
+            return Ok(Some(Proof::NotRequested));
         }
         let all: Vec<usize> = std::iter::once(winner).chain(others).collect();
         let schedules: Vec<String> = all.iter().map(|at| self.trials[*at].schedule.clone()).collect();
-        self.prove_in_time(&schedules);
+        self.prove_until_deadline(&schedules);
         let mut proof = None;
         for (at, schedule) in all.into_iter().zip(&schedules) {
             let own = match self.verdict_in_time(schedule)? {
@@ -203,27 +219,27 @@ impl Run<'_, '_> {
     }
 
     /// Proves schedules until the run has to end.
-    fn prove_in_time(&mut self, schedules: &[String]) {
+    fn prove_until_deadline(&mut self, schedules: &[String]) {
         let (begun, stop) = (Instant::now(), self.stop);
-        let most = self.options.time.map(|time| time.mul_f64(PROVING).max(LEAST));
+        let most = self.options.time.map(|time| time.mul_f64(PROOF_TIME_SHARE).max(LEAST_PROOF_TIME));
         let over = || stop.is_urgent() || most.is_some_and(|most| begun.elapsed() > most);
-        let Run { proofs, spent, .. } = self;
-        timed(&mut spent.proving, || proofs.prove_until(schedules, &over));
+        let Run { proofs, time_spent: spent, .. } = self;
+        time_work(&mut spent.proving, || proofs.prove_until(schedules, &over));
     }
 
     /// The verdict on a schedule, if it was known in time. A replay has the verdicts of its
     /// recording.
-    fn verdict_in_time(&mut self, schedule: &String) -> Result<Verdict, Lost> {
-        let in_time = self.proofs.known.contains_key(schedule);
-        if !decide(self.measurer, in_time)? {
-            return Ok(Verdict::Undecided(NOT_IN_TIME.to_owned()));
+    fn verdict_in_time(&mut self, schedule: &String) -> Result<Verdict, WorkerError> {
+        let in_time = self.proofs.known_verdicts.contains_key(schedule);
+        if !decide_by_clock(self.measurer, in_time)? {
+            return Ok(Verdict::Undecided(PROOF_TIMED_OUT.to_owned()));
         }
         Ok(self.proofs.verdicts(std::slice::from_ref(schedule)).remove(0))
     }
 
     /// Marks a measured trial as refuted.
     fn refute(&mut self, at: usize, reason: String) {
-        let is_one_shot = at == ONE_SHOT && self.one_shot.is_some();
+        let is_one_shot = at == ONE_SHOT_TRIAL && self.one_shot.is_some();
         let tried = &mut self.trials[at];
         let outcome = Outcome::Refuted(reason.clone());
         if at > 0 && !is_one_shot {
@@ -235,8 +251,8 @@ impl Run<'_, '_> {
         if is_one_shot {
             self.one_shot = Some(tried.trial.clone());
         }
-        self.candidates.tried(&tried.schedule, None);
-        self.proofs.refuted.push(Refuted { schedule: tried.schedule.clone(), reason });
+        self.candidates.record_time(&tried.schedule, None);
+        self.proofs.refuted.push(RefutedSchedule { schedule: tried.schedule.clone(), reason });
     }
 
     /// The error when no schedule may win, not even the default one.

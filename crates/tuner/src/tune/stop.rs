@@ -9,12 +9,12 @@ pub struct Stop(AtomicUsize);
 
 impl Stop {
     /// Requests the end once more.
-    pub fn ask(&self) {
+    pub fn request(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns true if the run should end.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 

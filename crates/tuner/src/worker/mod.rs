@@ -14,5 +14,5 @@ mod serve;
 mod session;
 mod stderr_tail;
 
-pub use client::{Launch, Lost, Worker};
+pub use client::{Worker, WorkerCommand, WorkerError};
 pub use serve::serve;

@@ -14,8 +14,8 @@ use crate::bench::Rounds;
 pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
     let mut server = Server { session: None, replies };
     for line in requests.lines() {
-        let request = read(&line?).map_err(io::Error::other)?;
-        if server.answer(request)? == WorkerState::Lost {
+        let request = read_request(&line?).map_err(io::Error::other)?;
+        if server.answer(request)? == WorkerState::DeviceLost {
             // The driver has already released everything, and would fail if it were asked to.
             std::mem::forget(server.session.take());
             break;
@@ -25,7 +25,7 @@ pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
 }
 
 /// Reads a request. The tuner has checked the program in it, so its depth needs no limit.
-fn read(line: &str) -> serde_json::Result<Request> {
+fn read_request(line: &str) -> serde_json::Result<Request> {
     let mut reader = serde_json::Deserializer::from_str(line);
     reader.disable_recursion_limit();
     Request::deserialize(&mut reader)
@@ -39,38 +39,39 @@ struct Server<W> {
 impl<W: Write> Server<W> {
     fn answer(&mut self, request: Request) -> io::Result<WorkerState> {
         let Server { session, replies } = self;
-        let mut say = |reply: &Reply| say(replies, reply);
+        let mut send_reply = |reply: &Reply| write_reply(replies, reply);
         match (request, session) {
             (Request::Open(task), session) => {
                 match open(&task) {
                     Ok(opened) => {
                         let notes = opened.notes().to_vec();
                         *session = Some(opened);
-                        say(&Reply::Ready(notes))?;
+                        send_reply(&Reply::Ready(notes))?;
                     }
-                    Err(error) => say(&Reply::Failed(error.to_string()))?,
+                    Err(error) => send_reply(&Reply::Failed(error.to_string()))?,
                 }
-                Ok(WorkerState::Sound)
+                Ok(WorkerState::Usable)
             }
-            (_, None) => say(&Reply::Failed("no task is open".to_owned())).map(|()| WorkerState::Sound),
+            (_, None) => send_reply(&Reply::Failed("the worker has no open task".to_owned()))
+                .map(|()| WorkerState::Usable),
             (Request::Try { schedules, plan }, Some(session)) => {
-                let state = session.batch(&schedules, &plan, &mut say)?;
-                if state == WorkerState::Sound {
-                    say(&Reply::End)?;
+                let state = session.try_batch(&schedules, &plan, &mut send_reply)?;
+                if state == WorkerState::Usable {
+                    send_reply(&Reply::End)?;
                 }
                 Ok(state)
             }
             (Request::Race { schedules, samples, time }, Some(session)) => {
-                let rounds = Rounds { samples, time, cap: 20.0 * time };
+                let rounds = Rounds { samples, time, time_limit: 20.0 * time };
                 let (reply, state) = session.race(&schedules, rounds);
-                say(&reply)?;
+                send_reply(&reply)?;
                 Ok(state)
             }
         }
     }
 }
 
-fn say(replies: &mut impl Write, reply: &Reply) -> io::Result<()> {
+fn write_reply(replies: &mut impl Write, reply: &Reply) -> io::Result<()> {
     let line = serde_json::to_string(reply).map_err(io::Error::other)?;
     writeln!(replies, "{line}")?;
     replies.flush()

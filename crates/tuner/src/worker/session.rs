@@ -10,31 +10,33 @@ use tilewright_schedule::text::parse;
 
 use super::protocol::Reply;
 use crate::bench::{Bench, BoundReference, Plan, Rounds, Runner};
+use crate::fixture::cpu::{CpuBuilder, CpuSite};
+use crate::fixture::gpu::{GpuBuilder, GpuSite};
+use crate::fixture::{
+    BuildFailure, Builder, ExecutableOf, ExecutionSite, Fixture, FixtureError, KernelBuilder,
+};
 use crate::note::Note;
 use crate::parallel;
-use crate::rig::cpu::{CpuBuilder, CpuSite};
-use crate::rig::gpu::{GpuBuilder, GpuSite};
-use crate::rig::{BuildFailure, Builder, ExecutableOf, KernelBuilder, Rig, RigError, Site};
-use crate::task::{Place, Task, host};
+use crate::task::{ExecutionTarget, Task, host_cpu};
 use tilewright_cache::outcome::{Effort, Outcome, Trial};
 
 /// Sends a reply to the tuner.
-pub(super) type Say<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;
+pub(super) type SendReply<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;
 
 /// Whether the worker can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerState {
     /// The worker can continue.
-    Sound,
+    Usable,
     /// The device is unusable for this process. Another process can use it.
-    Lost,
+    DeviceLost,
 }
 
 impl WorkerState {
     fn after(error: &RunError) -> WorkerState {
         match error {
-            RunError::Gpu(error) if error.is_sticky() => WorkerState::Lost,
-            _ => WorkerState::Sound,
+            RunError::Gpu(error) if error.is_sticky() => WorkerState::DeviceLost,
+            _ => WorkerState::Usable,
         }
     }
 }
@@ -45,60 +47,85 @@ pub(super) trait Session {
     fn notes(&self) -> &[Note];
 
     /// Compiles schedules, checks their results, and measures them.
-    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<WorkerState>;
+    fn try_batch(
+        &mut self,
+        schedules: &[String],
+        plan: &Plan,
+        send_reply: &mut SendReply<'_>,
+    ) -> io::Result<WorkerState>;
 
     /// Measures schedules in turn.
     fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, WorkerState);
 }
 
 /// Opens a task on the CPU or on a device.
-pub(super) fn open(task: &Task) -> Result<Box<dyn Session>, RigError> {
-    match &task.place {
-        Place::Cpu { threads, vectors } => opened::<CpuSite>(task, &CpuBuilder(host(*threads, vectors)?)),
-        Place::Device { ordinal, gpu } => opened::<GpuSite>(task, &GpuBuilder::open(*ordinal, gpu)?),
+pub(super) fn open(task: &Task) -> Result<Box<dyn Session>, FixtureError> {
+    match &task.target {
+        ExecutionTarget::Cpu { threads, vectors } => {
+            open_on::<CpuSite>(task, &CpuBuilder(host_cpu(*threads, vectors)?))
+        }
+        ExecutionTarget::Device { ordinal, gpu } => {
+            open_on::<GpuSite>(task, &GpuBuilder::open(*ordinal, gpu)?)
+        }
     }
 }
 
-fn opened<S: Site + 'static>(task: &Task, builder: &S::Builder) -> Result<Box<dyn Session>, RigError> {
-    Ok(Box::new(Opened::<S> { rig: Rig::new(task, builder)?, rival: None }))
+fn open_on<S: ExecutionSite + 'static>(
+    task: &Task,
+    builder: &S::Builder,
+) -> Result<Box<dyn Session>, FixtureError> {
+    Ok(Box::new(OpenTask::<S> { rig: Fixture::new(task, builder)?, reference: None }))
 }
 
-struct Opened<S: Site> {
-    rig: Rig<S>,
+struct OpenTask<S: ExecutionSite> {
+    rig: Fixture<S>,
     /// The rival of the last batch, which is often that of the next one too.
-    rival: Option<(String, ExecutableOf<S>)>,
+    reference: Option<(String, ExecutableOf<S>)>,
 }
 
 /// A compiled schedule or the reason of the failure, with the seconds that compiling took.
-type Built<E> = (Result<E, BuildFailure>, f64);
+type BuildResult<E> = (Result<E, BuildFailure>, f64);
 
-impl<S: Site> Session for Opened<S> {
+impl<S: ExecutionSite> Session for OpenTask<S> {
     fn notes(&self) -> &[Note] {
         &self.rig.notes
     }
 
-    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<WorkerState> {
+    fn try_batch(
+        &mut self,
+        schedules: &[String],
+        plan: &Plan,
+        send_reply: &mut SendReply<'_>,
+    ) -> io::Result<WorkerState> {
         let begun = Instant::now();
         let (kernel_builder, mut bench) = self.rig.parts();
-        build_rival(&mut self.rival, &kernel_builder, plan);
-        let (mut is_first, mut opponent) = (true, None);
-        let mut ended = Ok(WorkerState::Sound);
-        let take = |at: usize, built: Built<ExecutableOf<S>>| {
-            if plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
+        build_reference(&mut self.reference, &kernel_builder, plan);
+        let (mut is_first, mut bound_reference) = (true, None);
+        let mut ended = Ok(WorkerState::Usable);
+        let take = |at: usize, built: BuildResult<ExecutableOf<S>>| {
+            if plan.batch_limit.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
                 return ControlFlow::Break(());
             }
             if std::mem::take(&mut is_first)
-                && let (Some((_, executable)), Some(rival)) = (&self.rival, &plan.rival)
+                && let (Some((_, executable)), Some(reference)) = (&self.reference, &plan.reference)
             {
-                opponent = bench.opponent(executable, rival.seconds).ok();
+                bound_reference = bench.bind_reference(executable, reference.seconds).ok();
             }
-            ended = tried(&kernel_builder, &mut bench, at, built, plan, opponent.as_mut(), say);
+            ended = try_candidate(
+                &kernel_builder,
+                &mut bench,
+                at,
+                built,
+                plan,
+                bound_reference.as_mut(),
+                send_reply,
+            );
             match ended {
-                Ok(WorkerState::Sound) => ControlFlow::Continue(()),
+                Ok(WorkerState::Usable) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
             }
         };
-        each_built(&kernel_builder, schedules, take);
+        for_each_built(&kernel_builder, schedules, take);
         ended
     }
 
@@ -106,10 +133,10 @@ impl<S: Site> Session for Opened<S> {
         let (kernel_builder, mut bench) = self.rig.parts();
         let built = parallel::map(schedules, |text| build(&kernel_builder, text).0);
         match built.into_iter().collect::<Result<Vec<_>, BuildFailure>>() {
-            Err(BuildFailure::Failed(outcome)) => (Reply::Failed(outcome.to_string()), WorkerState::Sound),
-            Err(BuildFailure::DeviceLost(why)) => (Reply::Failed(why), WorkerState::Lost),
+            Err(BuildFailure::Failed(outcome)) => (Reply::Failed(outcome.to_string()), WorkerState::Usable),
+            Err(BuildFailure::DeviceLost(why)) => (Reply::Failed(why), WorkerState::DeviceLost),
             Ok(built) => match bench.race(&built, rounds) {
-                Ok(samples) => (Reply::Raced(samples), WorkerState::Sound),
+                Ok(samples) => (Reply::Raced(samples), WorkerState::Usable),
                 Err(error) => (Reply::Failed(error.to_string()), WorkerState::after(&error)),
             },
         }
@@ -118,12 +145,12 @@ impl<S: Site> Session for Opened<S> {
 
 /// Compiles the rival of a plan, unless it is already compiled. If that fails, the batch runs
 /// without a rival.
-fn build_rival<B: Builder>(
+fn build_reference<B: Builder>(
     known: &mut Option<(String, B::Executable)>,
     kernel_builder: &KernelBuilder<'_, B>,
     plan: &Plan,
 ) {
-    let wanted = plan.rival.as_ref().map(|rival| &rival.schedule);
+    let wanted = plan.reference.as_ref().map(|reference| &reference.schedule);
     if known.as_ref().map(|(schedule, _)| schedule) != wanted {
         *known = wanted.and_then(|text| Some((text.clone(), build(kernel_builder, text).0.ok()?)));
     }
@@ -132,50 +159,50 @@ fn build_rival<B: Builder>(
 /// Compiles schedules on all cores, and passes them to `take`. If compiling would disturb
 /// measurements, they are passed in their order after all are compiled. Otherwise each one is
 /// passed at once.
-fn each_built<B: Builder>(
+fn for_each_built<B: Builder>(
     kernel_builder: &KernelBuilder<'_, B>,
     schedules: &[String],
-    mut take: impl FnMut(usize, Built<B::Executable>) -> ControlFlow<()>,
+    mut take: impl FnMut(usize, BuildResult<B::Executable>) -> ControlFlow<()>,
 ) {
     let work = |text: &String| build(kernel_builder, text);
-    if kernel_builder.builder.is_apart() {
-        return parallel::as_made(schedules, work, take);
+    if kernel_builder.builder.can_compile_while_measuring() {
+        return parallel::for_each_completed(schedules, work, take);
     }
     let built = parallel::map(schedules, work);
     let _ = built.into_iter().enumerate().try_for_each(|(at, built)| take(at, built));
 }
 
-fn build<B: Builder>(kernel_builder: &KernelBuilder<'_, B>, text: &str) -> Built<B::Executable> {
+fn build<B: Builder>(kernel_builder: &KernelBuilder<'_, B>, text: &str) -> BuildResult<B::Executable> {
     let begun = Instant::now();
-    let built = read(text).and_then(|schedule| kernel_builder.build(&schedule));
+    let built = parse_schedule(text).and_then(|schedule| kernel_builder.build(&schedule));
     (built, begun.elapsed().as_secs_f64())
 }
 
 /// Measures a candidate, and reports its trial.
-fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
+fn try_candidate<R: Runner, B: Builder<Executable = R::Executable>>(
     kernel_builder: &KernelBuilder<'_, B>,
     bench: &mut Bench<'_, R>,
     at: usize,
-    (built, compiling): Built<R::Executable>,
+    (built, compiling): BuildResult<R::Executable>,
     plan: &Plan,
-    opponent: Option<&mut BoundReference<R::Kernel>>,
-    say: &mut Say<'_>,
+    reference: Option<&mut BoundReference<R::Kernel>>,
+    send_reply: &mut SendReply<'_>,
 ) -> io::Result<WorkerState> {
     let begun = Instant::now();
-    let mut state = WorkerState::Sound;
+    let mut state = WorkerState::Usable;
     let mut trial = match built {
         // This candidate is not at fault. Another worker tries it again.
         Err(BuildFailure::DeviceLost(why)) => {
             eprintln!("{why}");
-            return Ok(WorkerState::Lost);
+            return Ok(WorkerState::DeviceLost);
         }
         Err(BuildFailure::Failed(outcome)) => Trial::failed(outcome),
         Ok(executable) => {
             let measured = match bench.runner.bind(&executable) {
                 Err(error) => Err(error),
                 Ok(kernel) => {
-                    say(&Reply::Running(at))?;
-                    bench.measure(&kernel, plan, opponent)
+                    send_reply(&Reply::Running(at))?;
+                    bench.measure(&kernel, plan, reference)
                 }
             };
             let trial = measured.unwrap_or_else(|error| {
@@ -186,14 +213,17 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
         }
     };
     trial.effort = Effort { compiling, measuring: begun.elapsed().as_secs_f64() };
-    say(&Reply::Done(at, trial))?;
+    send_reply(&Reply::Done(at, trial))?;
     Ok(state)
 }
 
-fn read(text: &str) -> Result<Schedule, BuildFailure> {
+fn parse_schedule(text: &str) -> Result<Schedule, BuildFailure> {
     let parsed = parse(text);
     match parsed.has_errors() {
-        true => Err(BuildFailure::Failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        true => {
+            let why = "the text of the schedule has syntax errors".to_owned();
+            Err(BuildFailure::Failed(Outcome::Illegal(why)))
+        }
         false => Ok(parsed.schedule),
     }
 }
@@ -208,7 +238,7 @@ mod tests {
     use tilewright_target::{Cpu, Target};
 
     use super::*;
-    use crate::rig::Data;
+    use crate::fixture::ProgramData;
     use crate::task::RecordedTask;
 
     /// A device that breaks for good when a schedule with a split is compiled, or one with an
@@ -230,16 +260,16 @@ mod tests {
             if text.contains("split") { Err(illegal_address().into()) } else { Ok(text.contains("unroll")) }
         }
 
-        fn is_apart(&self) -> bool {
+        fn can_compile_while_measuring(&self) -> bool {
             true
         }
     }
 
-    impl Site for Fragile {
+    impl ExecutionSite for Fragile {
         type Builder = FragileBuilder;
         type Runner<'s> = FragileRunner<'s>;
 
-        fn new(builder: &FragileBuilder, data: Data<'_>) -> Result<Fragile, RigError> {
+        fn new(builder: &FragileBuilder, data: ProgramData<'_>) -> Result<Fragile, FixtureError> {
             Ok(Fragile(builder.clone(), data.results))
         }
 
@@ -254,9 +284,9 @@ mod tests {
         type Executable = bool;
         type Kernel = bool;
 
-        const SHORT: f64 = 0.0;
-        const DOUBT: f64 = 1.0;
-        const CHANCES: usize = 1;
+        const SHORTEST_CONCLUSIVE_CALL: f64 = 0.0;
+        const SINGLE_CALL_SLACK: f64 = 1.0;
+        const FURTHER_CALLS: usize = 1;
         const MOST_SAMPLES: usize = 10;
         const EMPTIES_CACHES: bool = true;
 
@@ -264,19 +294,19 @@ mod tests {
             Ok(*breaks)
         }
 
-        fn settle(&mut self, breaks: &bool) -> Result<(), RunError> {
-            self.timed(breaks).map(|_| ())
+        fn warm_up(&mut self, breaks: &bool) -> Result<(), RunError> {
+            self.time_call(breaks).map(|_| ())
         }
 
         fn first_call(&mut self, breaks: &bool) -> Result<f64, RunError> {
-            self.timed(breaks)
+            self.time_call(breaks)
         }
 
         fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
-            plan.hopeless
+            plan.first_call_limit
         }
 
-        fn timed(&mut self, breaks: &bool) -> Result<f64, RunError> {
+        fn time_call(&mut self, breaks: &bool) -> Result<f64, RunError> {
             match breaks {
                 false => Ok(1e-3),
                 true => Err(illegal_address().into()),
@@ -284,7 +314,7 @@ mod tests {
         }
 
         fn sample(&mut self, breaks: &bool) -> Result<f64, RunError> {
-            self.timed(breaks)
+            self.time_call(breaks)
         }
 
         fn results(&mut self) -> Result<&[Buffer], RunError> {
@@ -294,11 +324,18 @@ mod tests {
 
     fn illegal_address() -> GpuError {
         let (name, text) = ("CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(), String::new());
-        GpuError::Driver { doing: "waiting for the device", name, text, sticky: true }
+        GpuError::Driver { operation: "waiting for the device", name, text, sticky: true }
     }
 
-    const PLAN: Plan =
-        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 2, time: 0.0, within: None };
+    const PLAN: Plan = Plan {
+        reference: None,
+        best_seconds: 0.0,
+        first_call_limit: 1.0,
+        call_limit: 1.0,
+        samples: 2,
+        time: 0.0,
+        batch_limit: None,
+    };
 
     fn fragile() -> Box<dyn Session> {
         let cpu = Cpu { cores: 1, ..Cpu::host() };
@@ -306,17 +343,17 @@ mod tests {
             source: "def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }".to_owned(),
             function: "zero".to_owned(),
             sizes: vec![("N".to_owned(), 4)],
-            place: Place::cpu(&cpu),
+            target: ExecutionTarget::cpu(&cpu),
             seed: 0,
             contract: true,
         };
-        opened::<Fragile>(&task.task().unwrap(), &FragileBuilder(cpu)).unwrap()
+        open_on::<Fragile>(&task.task().unwrap(), &FragileBuilder(cpu)).unwrap()
     }
 
     /// The state of the worker after a batch, and the replies.
     fn batch(session: &mut dyn Session, schedules: &[String]) -> (WorkerState, Vec<Reply>) {
         let mut said = Vec::new();
-        let state = session.batch(schedules, &PLAN, &mut |reply| {
+        let state = session.try_batch(schedules, &PLAN, &mut |reply| {
             said.push(reply.clone());
             Ok(())
         });
@@ -327,7 +364,7 @@ mod tests {
     fn a_device_that_is_lost_while_compiling_is_nobodys_fault() {
         let schedules = ["", "split y.i -> o, u:2"].map(str::to_owned);
         let (state, said) = batch(&mut *fragile(), &schedules);
-        assert_eq!(state, WorkerState::Lost);
+        assert_eq!(state, WorkerState::DeviceLost);
         // The order of compilation decides which replies came before.
         assert!(matches!(said[..], [] | [Reply::Running(0), Reply::Done(0, _)]), "{said:?}");
     }
@@ -337,7 +374,7 @@ mod tests {
         let schedules = ["", "unroll y.i"].map(str::to_owned);
         let mut session = fragile();
         let (state, said) = batch(&mut *session, &schedules);
-        assert_eq!(state, WorkerState::Lost);
+        assert_eq!(state, WorkerState::DeviceLost);
         let (before, [Reply::Running(1), Reply::Done(1, broken)]) = said.split_at(said.len() - 2) else {
             panic!("{said:?}");
         };
@@ -350,7 +387,7 @@ mod tests {
         }
         let words = "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS".to_owned();
         assert_eq!(broken.outcome, Outcome::Crashed(words.clone()));
-        let rounds = Rounds { samples: 2, time: 0.0, cap: 1.0 };
-        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), WorkerState::Lost));
+        let rounds = Rounds { samples: 2, time: 0.0, time_limit: 1.0 };
+        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), WorkerState::DeviceLost));
     }
 }

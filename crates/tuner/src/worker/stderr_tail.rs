@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The number of lines that are kept.
-const LINES: usize = 8;
+const KEPT_LINES: usize = 8;
 /// The number of bytes of a line that are kept.
 const LONGEST_LINE: u64 = 500;
 
@@ -21,7 +21,7 @@ pub(super) struct StderrTail {
 
 impl StderrTail {
     /// Starts a thread that reads standard error, so that the pipe never fills up.
-    pub fn of(errors: ChildStderr) -> StderrTail {
+    pub fn start_reading(errors: ChildStderr) -> StderrTail {
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
@@ -29,7 +29,7 @@ impl StderrTail {
             while let Some(line) = next_line(&mut errors) {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.push_back(line);
-                let surplus = kept.len().saturating_sub(LINES);
+                let surplus = kept.len().saturating_sub(KEPT_LINES);
                 kept.drain(..surplus);
             }
         });

@@ -2,6 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod pretended;
+pub mod simulated_measurer;
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";

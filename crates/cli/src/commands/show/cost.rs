@@ -13,7 +13,7 @@ pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {
     let Breakdown { seconds: whole, groups } = cost_model(target).breakdown(nest);
     let groups = groups.iter().map(group).collect::<String>();
     format!(
-        "{}{groups}\nParts overlap, and add up to more than the whole.\n",
+        "{}{groups}\nThe components overlap in time, so their sum may exceed the expected time.\n",
         row("expected", &seconds(whole))
     )
 }

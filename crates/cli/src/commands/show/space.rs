@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tilewright::ir::Program;
-use tilewright::kind::limits;
+use tilewright::kind::limit_names;
 use tilewright::knob::Domain;
 use tilewright::space::Space;
 use tilewright::target::Target;
@@ -23,7 +23,8 @@ pub fn space<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> String 
     }
     let all = knobs.size() as f64;
     let share = knobs.allowed_share(DRAWS, 0);
-    let _ = writeln!(out, "\n{all:.3e} points; about {:.3e} of them fit {}", all * share, limits(target));
+    let _ =
+        writeln!(out, "\n{all:.3e} points; about {:.3e} of them fit {}", all * share, limit_names(target));
     out
 }
 

@@ -7,8 +7,8 @@ use tilewright::report::comparison::drawing::{boxes, curves};
 use tilewright::report::comparison::{self, comparison_page, png};
 use tilewright::tuner::compare::Comparison;
 
+use crate::atomic_file;
 use crate::failure::Failure;
-use crate::whole_file;
 
 const TITLE: &str = "Strategies compared";
 
@@ -22,7 +22,7 @@ impl Files {
         let files = Files(folder.to_owned());
         fs::create_dir_all(folder).map_err(|error| files.failure(&error.to_string()))?;
         let page = folder.join("comparison.html");
-        whole_file::expect_writable(&page).map_err(|error| files.failure(&error.to_string()))?;
+        atomic_file::expect_writable(&page).map_err(|error| files.failure(&error.to_string()))?;
         Ok(files)
     }
 
@@ -47,7 +47,7 @@ impl Files {
     }
 
     fn file(&self, name: &str, contents: &[u8]) -> Result<(), Failure> {
-        whole_file::write(&self.0.join(name), &[contents])
+        atomic_file::write(&self.0.join(name), &[contents])
             .map_err(|error| self.failure(&format!("{name}: {error}")))
     }
 

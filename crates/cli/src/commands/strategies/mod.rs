@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `compare.rs` | the command `strategies compare` |
 //! | `programs.rs` | the programs to search, from the command line or from a recording |
-//! | `watch.rs` | the progress display |
+//! | `progress.rs` | the progress display |
 //! | `files.rs` | the folder with the outcome as a page and pictures |
 
 mod compare;
 mod files;
 mod programs;
-mod watch;
+mod progress;
 
 use tilewright::strategy::{ALL, gbfs, guided};
 
@@ -29,6 +29,6 @@ pub fn run(args: &StrategiesArgs) -> Result<(), Failure> {
 fn list() -> Result<(), Failure> {
     let lines = ALL.iter().map(|entry| format!("{:<8}  {}\n", entry.name, entry.description));
     let (cpu, gpu) = (gbfs::ENTRY.name, guided::ENTRY.name);
-    let usual = format!("\n`tune` takes {cpu} on a CPU and {gpu} on a GPU if nothing is said.\n");
+    let usual = format!("\nThe default of `tune` is {cpu} on a CPU and {gpu} on a GPU.\n");
     print(&(lines.collect::<String>() + &usual))
 }

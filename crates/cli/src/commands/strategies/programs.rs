@@ -1,8 +1,8 @@
 //! The programs of a comparison, from the command line or from a recording.
 
 use tilewright::target::Machine;
-use tilewright::tuner::compare::{Entry, LandscapeFile};
-use tilewright::tuner::task::{Place, RecordedTask};
+use tilewright::tuner::compare::{LandscapeFile, ProgramEntry};
+use tilewright::tuner::task::{ExecutionTarget, RecordedTask};
 
 use crate::args::strategies::CompareArgs;
 use crate::args::{CompileArgs, ProgramArgs, RoundingArgs, parse_sizes};
@@ -13,7 +13,7 @@ use crate::target::Target;
 use crate::template;
 
 /// Returns the programs of the command line.
-pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
+pub fn given_programs(args: &CompareArgs) -> Result<Vec<ProgramEntry>, Failure> {
     let (place, caches) = place(args)?;
     let template = template::read(args.template.as_deref())?;
     let entry = |text: &String| entry(args, text, place.clone(), caches.clone(), template.clone());
@@ -21,9 +21,12 @@ pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
 }
 
 /// Returns the programs of a recording: all, or those that the command line names.
-pub fn recorded(args: &CompareArgs, tape: &LandscapeFile) -> Result<Vec<Entry>, Failure> {
-    let mut entries: Vec<Entry> = Vec::new();
-    for entry in tape.entries() {
+pub fn recorded_programs(
+    args: &CompareArgs,
+    recording: &LandscapeFile,
+) -> Result<Vec<ProgramEntry>, Failure> {
+    let mut entries: Vec<ProgramEntry> = Vec::new();
+    for entry in recording.entries() {
         if !entries.contains(entry) {
             entries.push(entry.clone());
         }
@@ -50,20 +53,20 @@ pub fn recorded(args: &CompareArgs, tape: &LandscapeFile) -> Result<Vec<Entry>, 
 fn entry(
     args: &CompareArgs,
     text: &str,
-    place: Place,
+    place: ExecutionTarget,
     caches: Vec<usize>,
     template: Option<String>,
-) -> Result<Entry, Failure> {
+) -> Result<ProgramEntry, Failure> {
     let problem = read(args, text)?;
     let task = RecordedTask {
         source: problem.source.file.text.clone(),
         function: problem.program.name.clone(),
         sizes: problem.given_sizes(),
-        place,
+        target: place,
         seed: 0,
         contract: true,
     };
-    Ok(Entry { name: name(&problem), task, caches, template })
+    Ok(ProgramEntry { name: name(&problem), task, caches, template })
 }
 
 /// Reads a program from `FILE[:NAME][@SIZES]`.
@@ -84,17 +87,17 @@ fn name(problem: &Problem) -> String {
 }
 
 /// Returns where kernels run, and the cache sizes of that machine.
-fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
+fn place(args: &CompareArgs) -> Result<(ExecutionTarget, Vec<usize>), Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let why = "strategies are compared on kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
     let machine = machine(name, &compile)?;
-    let caches = machine.target().hardware().warm_caches().to_vec();
-    Ok((Place::of(name, &machine), caches))
+    let caches = machine.target().hardware().warm_cache_sizes().to_vec();
+    Ok((ExecutionTarget::for_target(name, &machine), caches))
 }
 
 /// Returns the machine that an entry was measured on. In a replay it may differ from this machine,
 /// because nothing is run.
-pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
-    entry.task.place.recorded_machine(&entry.caches).map_err(|error| Failure::Input(error.to_string()))
+pub fn machine_of(entry: &ProgramEntry) -> Result<Machine, Failure> {
+    entry.task.target.recorded_machine(&entry.caches).map_err(|error| Failure::Input(error.to_string()))
 }

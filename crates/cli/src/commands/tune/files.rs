@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use tilewright::report::tuning_page;
 use tilewright::tuner::roofline::Roofline;
-use tilewright::tuner::search::Found;
+use tilewright::tuner::search::SearchOutcome;
 
 use crate::args::TuneArgs;
+use crate::atomic_file;
 use crate::failure::Failure;
-use crate::whole_file;
 
 /// Files that are written after the search. `new` checks before the search that they are writable.
 pub struct Files {
@@ -29,9 +29,9 @@ impl Files {
     }
 
     /// Writes the files.
-    pub fn write(self, found: &Found, roofline: &Roofline) -> Result<(), Failure> {
+    pub fn write(self, found: &SearchOutcome, roofline: &Roofline) -> Result<(), Failure> {
         if let Some(file) = self.out {
-            file.write(&found.tuned.schedule)?;
+            file.write(&found.report.schedule)?;
         }
         if let Some(file) = self.record {
             file.write(&found.recording().to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
@@ -53,12 +53,12 @@ impl Pending {
     fn new(option: &'static str, path: Option<&Path>) -> Result<Option<Pending>, Failure> {
         let Some(path) = path else { return Ok(None) };
         let pending = Pending { option, path: path.to_owned() };
-        whole_file::expect_writable(path).map_err(|error| pending.failure(&error))?;
+        atomic_file::expect_writable(path).map_err(|error| pending.failure(&error))?;
         Ok(Some(pending))
     }
 
     fn write(&self, contents: &str) -> Result<(), Failure> {
-        whole_file::write(&self.path, &[contents.as_bytes()]).map_err(|error| self.failure(&error))
+        atomic_file::write(&self.path, &[contents.as_bytes()]).map_err(|error| self.failure(&error))
     }
 
     fn failure(&self, error: &io::Error) -> Failure {

@@ -9,11 +9,11 @@ use tilewright::cache::outcome::{OutcomeKind, Trial};
 use tilewright::tuner::tune::{Options, Progress};
 
 use crate::args::TuneArgs;
-use crate::output::{complain, print};
+use crate::output::{print, print_error_line};
 use tilewright::report::time::seconds;
 
 /// Without a terminal, a line is printed for every new best, and at least this often.
-const BETWEEN_LINES: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A bar in a terminal, lines elsewhere, or JSON objects.
 pub enum Display {
@@ -29,7 +29,7 @@ pub enum Display {
         /// The best time that was printed.
         best: f64,
         /// The time of the last line.
-        told: Duration,
+        printed_at: Duration,
     },
     /// One JSON object per trial, on standard output.
     Json,
@@ -42,7 +42,7 @@ impl Display {
             return Display::Json;
         }
         if !std::io::stderr().is_terminal() {
-            return Display::Lines { best: f64::INFINITY, told: Duration::ZERO };
+            return Display::Lines { best: f64::INFINITY, printed_at: Duration::ZERO };
         }
         let by_trials = options.time.is_none();
         let length = match (options.time, options.trials) {
@@ -66,10 +66,14 @@ impl Display {
                 bar.set_position(done.min(bar.length().unwrap_or(done)));
                 bar.set_message(summary(progress));
             }
-            Display::Lines { best, told } => {
-                if progress.best < *best || progress.elapsed >= *told + BETWEEN_LINES {
-                    complain(&format!("{:6.1} s: {}", progress.elapsed.as_secs_f64(), summary(progress)));
-                    *best = progress.best;
+            Display::Lines { best, printed_at: told } => {
+                if progress.best_seconds < *best || progress.elapsed >= *told + LINE_INTERVAL {
+                    print_error_line(&format!(
+                        "{:6.1} s: {}",
+                        progress.elapsed.as_secs_f64(),
+                        summary(progress)
+                    ));
+                    *best = progress.best_seconds;
                     *told = progress.elapsed;
                 }
             }
@@ -81,8 +85,8 @@ impl Display {
                     "outcome": trial.outcome.name(),
                     "detail": trial.outcome.detail(),
                     "median_us": trial.seconds().map(|seconds| seconds * 1e6),
-                    "best_us": progress.best * 1e6,
-                    "default_us": progress.default * 1e6,
+                    "best_us": progress.best_seconds * 1e6,
+                    "default_us": progress.default_seconds * 1e6,
                     "seconds": progress.elapsed.as_secs_f64(),
                     "compile_ms": trial.effort.compiling * 1e3,
                     "measure_ms": trial.effort.measuring * 1e3,
@@ -109,8 +113,8 @@ fn summary(progress: &Progress) -> String {
     let failed: Vec<String> = failed.map(|(outcome, count)| format!(", {count} {outcome}")).collect();
     format!(
         "best {} ({:.2} x default), {} trials, {rate:.0}/s{}",
-        seconds(progress.best),
-        progress.default / progress.best,
+        seconds(progress.best_seconds),
+        progress.default_seconds / progress.best_seconds,
         progress.trials,
         failed.concat()
     )

@@ -5,19 +5,19 @@ use std::path::Path;
 
 use tilewright::TargetName;
 use tilewright::tuner::recording::{Recording, Setting};
-use tilewright::tuner::task::Place;
+use tilewright::tuner::task::ExecutionTarget;
 
 use crate::failure::Failure;
 
 /// Returns the place where the kernels of a recorded run ran, if that is this target.
-pub fn recorded_place(path: &Path, target: TargetName) -> Option<Place> {
+pub fn recorded_place(path: &Path, target: TargetName) -> Option<ExecutionTarget> {
     let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
-    Some(recording.setting.task.place).filter(|place| place.name() == target)
+    Some(recording.setting.task.target).filter(|place| place.target_name() == target)
 }
 
 /// Reads a recording, and refuses it if its run had other options than this one: the search would
 /// then ask for candidates that were never measured.
-pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
+pub fn read_recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::Input(format!("{shown}: {error}")))?;
     let recording =

@@ -30,7 +30,7 @@ pub(super) enum Precision {
 
 impl Precision {
     /// The format of a scalar type, if it is one of the two.
-    fn of<'ctx>(m: &MathContext<'ctx, '_>, scalar: FloatType<'ctx>) -> Option<Precision> {
+    fn from_type<'ctx>(m: &MathContext<'ctx, '_>, scalar: FloatType<'ctx>) -> Option<Precision> {
         if scalar == m.context.f32_type() {
             Some(Precision::Single)
         } else if scalar == m.context.f64_type() {
@@ -129,8 +129,8 @@ impl<'ctx, 'm> Operand<'ctx, 'm> for f64 {
 
 /// Unwraps a built instruction. The message states the invariant of every builder call in this
 /// module.
-fn built<T>(instruction: Result<T, BuilderError>) -> T {
-    instruction.expect("the builder stands in a block and the operands have one vector type")
+fn expect_built<T>(instruction: Result<T, BuilderError>) -> T {
+    instruction.expect("the builder has a position and the operands have one vector type")
 }
 
 impl<'ctx, 'm> Lanes<'ctx, 'm> {
@@ -138,14 +138,15 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     pub(super) fn new(m: &'m MathContext<'ctx, 'm>, x: BasicValueEnum<'ctx>) -> Option<Self> {
         match x {
             BasicValueEnum::FloatValue(scalar) => {
-                let precision = Precision::of(m, scalar.get_type())?;
+                let precision = Precision::from_type(m, scalar.get_type())?;
                 let empty = scalar.get_type().vec_type(1).get_poison();
-                let value = built(m.builder.build_insert_element(empty, scalar, lane_index(m, 0), ""));
+                let value = expect_built(m.builder.build_insert_element(empty, scalar, lane_index(m, 0), ""));
                 Some(Lanes { m, precision, value })
             }
             BasicValueEnum::VectorValue(value) => {
                 let element = value.get_type().get_element_type();
-                let precision = element.is_float_type().then(|| Precision::of(m, element.into_float_type()));
+                let precision =
+                    element.is_float_type().then(|| Precision::from_type(m, element.into_float_type()));
                 Some(Lanes { m, precision: precision.flatten()?, value })
             }
             _ => None,
@@ -162,11 +163,11 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
 
     /// One lane.
     pub(super) fn lane(self, index: IntValue<'ctx>) -> FloatValue<'ctx> {
-        built(self.m.builder.build_extract_element(self.value, index, "")).into_float_value()
+        expect_built(self.m.builder.build_extract_element(self.value, index, "")).into_float_value()
     }
 
     pub(super) fn with_lane(self, index: IntValue<'ctx>, scalar: FloatValue<'ctx>) -> Self {
-        self.with(built(self.m.builder.build_insert_element(self.value, scalar, index, "")))
+        self.with(expect_built(self.m.builder.build_insert_element(self.value, scalar, index, "")))
     }
 
     pub(super) fn count(self) -> usize {
@@ -228,14 +229,14 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     }
 
     fn compare(self, predicate: FloatPredicate, rhs: Self) -> Mask<'ctx, 'm> {
-        let value = built(self.m.builder.build_float_compare(predicate, self.value, rhs.value, ""));
+        let value = expect_built(self.m.builder.build_float_compare(predicate, self.value, rhs.value, ""));
         Mask { m: self.m, value }
     }
 
     /// The bits of the floats.
     pub(super) fn bits(self) -> Bits<'ctx, 'm> {
         let integers = self.precision.int_type(self.m).vec_type(self.count() as u32);
-        let value = built(self.m.builder.build_bit_cast(self.value, integers, "")).into_vector_value();
+        let value = expect_built(self.m.builder.build_bit_cast(self.value, integers, "")).into_vector_value();
         Bits { m: self.m, precision: self.precision, value }
     }
 
@@ -258,7 +259,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     /// Whether [`Lanes::scaled`] can be used: the machine must have the instruction, and the lanes
     /// must fill its vectors.
     pub(super) fn can_be_scaled(self) -> bool {
-        self.m.scales && self.count().is_multiple_of(self.precision.pick(16, 8))
+        self.m.has_scalef && self.count().is_multiple_of(self.precision.pick(16, 8))
     }
 
     /// `self · 2ⁿ` for an integer n of any size, rounded once. The result may be denormal, zero or
@@ -271,7 +272,12 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
             // A shuffle needs operands of equal length, so the shorter one is padded first.
             let (have, more) = (joined.get_type().get_size() as usize, part.get_type().get_size() as usize);
             let longer = self.pick_lanes(part, (0..have).map(|lane| lane.min(more - 1)));
-            built(self.m.builder.build_shuffle_vector(joined, longer, self.pattern(0..have + more), ""))
+            expect_built(self.m.builder.build_shuffle_vector(
+                joined,
+                longer,
+                self.pattern(0..have + more),
+                "",
+            ))
         };
         self.with(parts.into_iter().reduce(join).expect("there are lanes"))
     }
@@ -288,7 +294,8 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         let all = self.m.context.custom_width_int_type(mask_bits).expect("a short integer").const_all_ones();
         let rounding = self.m.context.i32_type().const_int(CURRENT_ROUNDING, false);
         let arguments = [value.into(), part(n).into(), value.into(), all.into(), rounding.into()];
-        let call = built(self.m.builder.build_call(declaration.expect("it has one type"), &arguments, ""));
+        let call =
+            expect_built(self.m.builder.build_call(declaration.expect("it has one type"), &arguments, ""));
         call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_vector_value()
     }
 
@@ -298,7 +305,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     }
 
     fn pick_lanes(self, from: VectorValue<'ctx>, lanes: impl Iterator<Item = usize>) -> VectorValue<'ctx> {
-        built(self.m.builder.build_shuffle_vector(from, from, self.pattern(lanes), ""))
+        expect_built(self.m.builder.build_shuffle_vector(from, from, self.pattern(lanes), ""))
     }
 
     fn intrinsic(self, name: &str, rest: &[Self]) -> Self {
@@ -307,7 +314,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         let declaration = declaration.expect("the intrinsic is overloaded on one float type");
         let first: BasicMetadataValueEnum = self.value.into();
         let arguments: Vec<_> = [first].into_iter().chain(rest.iter().map(|x| x.value.into())).collect();
-        let call = built(self.m.builder.build_call(declaration, &arguments, ""));
+        let call = expect_built(self.m.builder.build_call(declaration, &arguments, ""));
         self.with(call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_vector_value())
     }
 }
@@ -349,39 +356,39 @@ impl<'ctx, 'm> Bits<'ctx, 'm> {
     /// The floats with these bits.
     pub(super) fn float(self) -> Lanes<'ctx, 'm> {
         let floats = self.precision.float_type(self.m).vec_type(self.value.get_type().get_size());
-        let value = built(self.m.builder.build_bit_cast(self.value, floats, "")).into_vector_value();
+        let value = expect_built(self.m.builder.build_bit_cast(self.value, floats, "")).into_vector_value();
         Lanes { m: self.m, precision: self.precision, value }
     }
 
     /// The sum, modulo the width.
     pub(super) fn plus(self, number: u64) -> Self {
-        self.with(built(self.m.builder.build_int_add(self.value, self.constant(number), "")))
+        self.with(expect_built(self.m.builder.build_int_add(self.value, self.constant(number), "")))
     }
 
     /// `number - self`, modulo the width.
     pub(super) fn subtracted_from(self, number: u64) -> Self {
-        self.with(built(self.m.builder.build_int_sub(self.constant(number), self.value, "")))
+        self.with(expect_built(self.m.builder.build_int_sub(self.constant(number), self.value, "")))
     }
 
     pub(super) fn and(self, number: u64) -> Self {
-        self.with(built(self.m.builder.build_and(self.value, self.constant(number), "")))
+        self.with(expect_built(self.m.builder.build_and(self.value, self.constant(number), "")))
     }
 
     pub(super) fn or(self, number: u64) -> Self {
-        self.with(built(self.m.builder.build_or(self.value, self.constant(number), "")))
+        self.with(expect_built(self.m.builder.build_or(self.value, self.constant(number), "")))
     }
 
     pub(super) fn xor(self, rhs: Self) -> Self {
-        self.with(built(self.m.builder.build_xor(self.value, rhs.value, "")))
+        self.with(expect_built(self.m.builder.build_xor(self.value, rhs.value, "")))
     }
 
     pub(super) fn shift_left(self, places: u32) -> Self {
-        self.with(built(self.m.builder.build_left_shift(self.value, self.constant(places.into()), "")))
+        self.with(expect_built(self.m.builder.build_left_shift(self.value, self.constant(places.into()), "")))
     }
 
     /// The logical shift: zeros enter from above.
     pub(super) fn shift_right(self, places: u32) -> Self {
-        self.with(built(self.m.builder.build_right_shift(
+        self.with(expect_built(self.m.builder.build_right_shift(
             self.value,
             self.constant(places.into()),
             false,
@@ -394,7 +401,7 @@ impl<'ctx, 'm> Mask<'ctx, 'm> {
     /// `then` where the mask holds and `otherwise` elsewhere, lane by lane.
     pub(super) fn select(self, then: Lanes<'ctx, 'm>, otherwise: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
         let otherwise = otherwise.into_lanes(then);
-        let value = built(self.m.builder.build_select(self.value, then.value, otherwise.value, ""));
+        let value = expect_built(self.m.builder.build_select(self.value, then.value, otherwise.value, ""));
         then.with(value.into_vector_value())
     }
 
@@ -403,7 +410,7 @@ impl<'ctx, 'm> Mask<'ctx, 'm> {
         let reduce = Intrinsic::find("llvm.vector.reduce.or").expect("the name of an LLVM intrinsic");
         let declaration = reduce.get_declaration(self.m.module, &[self.value.get_type().into()]);
         let declaration = declaration.expect("the intrinsic is overloaded on one vector type");
-        let call = built(self.m.builder.build_call(declaration, &[self.value.into()], ""));
+        let call = expect_built(self.m.builder.build_call(declaration, &[self.value.into()], ""));
         call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_int_value()
     }
 }
@@ -419,7 +426,7 @@ macro_rules! operator {
             type Output = Self;
 
             fn $method(self, rhs: R) -> Self {
-                self.with(built(self.m.builder.$build(self.value, rhs.into_lanes(self).value, "")))
+                self.with(expect_built(self.m.builder.$build(self.value, rhs.into_lanes(self).value, "")))
             }
         }
     };
@@ -434,6 +441,6 @@ impl Neg for Lanes<'_, '_> {
     type Output = Self;
 
     fn neg(self) -> Self {
-        self.with(built(self.m.builder.build_float_neg(self.value, "")))
+        self.with(expect_built(self.m.builder.build_float_neg(self.value, "")))
     }
 }

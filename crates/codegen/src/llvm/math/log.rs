@@ -48,42 +48,42 @@ const LOG10_2_F64: [f64; 2] = [0.3010299956640665, -8.532344317057107e-14];
 /// log x.
 pub(super) fn log<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (k, f) = exponent_and_fraction(x);
-    mend_special(x, times_in_parts(k, x.precision.pick(&LN2_F32, &LN2_F64), log_of_one_plus(f)))
+    select_special_cases(x, times_in_parts(k, x.precision.pick(&LN2_F32, &LN2_F64), log_of_one_plus(f)))
 }
 
 /// log₂ x.
 pub(super) fn log2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (k, f) = exponent_and_fraction(x);
-    mend_special(x, log_of_one_plus(f).fma(std::f64::consts::LOG2_E, k))
+    select_special_cases(x, log_of_one_plus(f).fma(std::f64::consts::LOG2_E, k))
 }
 
 /// log₁₀ x.
 pub(super) fn log10<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (k, f) = exponent_and_fraction(x);
     let rest = log_of_one_plus(f) * std::f64::consts::LOG10_E;
-    mend_special(x, times_in_parts(k, x.precision.pick(&LOG10_2_F32, &LOG10_2_F64), rest))
+    select_special_cases(x, times_in_parts(k, x.precision.pick(&LOG10_2_F32, &LOG10_2_F64), rest))
 }
 
 /// log(1 + x).
 pub(super) fn log1p<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let sum = x + 1.0;
-    let split = Split::of(sum);
+    let split = Split::new(sum);
     let k = split.exponent(split.zero());
     // 2⁻ᵏ overflows the format for the largest x, where the 1 in 1 + x no longer matters.
     let down = split.reciprocal_power();
     let f =
         x.greater(x.precision.integer_ulp() * 4.0).select(split.mantissa() - 1.0, x.fma(down, down - 1.0));
     let result = times_in_parts(k, x.precision.pick(&LN2_F32, &LN2_F64), log_of_one_plus(f));
-    mend_special(sum, result).copysign(x)
+    select_special_cases(sum, result).copysign(x)
 }
 
 /// k and f of the logarithm of x. Where x is not positive and finite, both are arbitrary but
 /// harmless.
 fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
     let denormal = x.less(x.precision.min_normal());
-    let raise = f64::from(x.precision.mantissa_bits());
-    let split = Split::of(denormal.select(x * raise.exp2(), x));
-    let k = split.exponent(denormal.select(x.constant(split.zero() + raise), split.zero()));
+    let scale_bits = f64::from(x.precision.mantissa_bits());
+    let split = Split::new(denormal.select(x * scale_bits.exp2(), x));
+    let k = split.exponent(denormal.select(x.constant(split.zero() + scale_bits), split.zero()));
     (k, split.mantissa() - 1.0)
 }
 
@@ -91,28 +91,28 @@ fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lane
 struct Split<'ctx, 'm> {
     /// The bits of the number, shifted so that the exponent changes at √½ and √2 instead of 1 and
     /// 2. The high bits hold k plus the format's bias. The low bits hold the distance of m from √½.
-    moved: Bits<'ctx, 'm>,
+    shifted: Bits<'ctx, 'm>,
     precision: Precision,
 }
 
 impl<'ctx, 'm> Split<'ctx, 'm> {
-    fn of(x: Lanes<'ctx, 'm>) -> Self {
+    fn new(x: Lanes<'ctx, 'm>) -> Self {
         let precision = x.precision;
-        let moved =
+        let shifted =
             x.bits().plus(precision.bits_of(1.0) - precision.bits_of(std::f64::consts::FRAC_1_SQRT_2));
-        Split { moved, precision }
+        Split { shifted, precision }
     }
 
     /// m.
     fn mantissa(&self) -> Lanes<'ctx, 'm> {
-        let below = self.moved.and((1 << self.precision.mantissa_bits()) - 1);
+        let below = self.shifted.and((1 << self.precision.mantissa_bits()) - 1);
         below.plus(self.precision.bits_of(std::f64::consts::FRAC_1_SQRT_2)).float()
     }
 
     /// k, as the difference between the stored exponent and that of [`Split::zero`]. The integer
     /// becomes a float as the low bits of 2^p, whose last place is one.
     fn exponent(&self, zero: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
-        let biased = self.moved.shift_right(self.precision.mantissa_bits());
+        let biased = self.shifted.shift_right(self.precision.mantissa_bits());
         biased.or(self.precision.bits_of(self.precision.integer_ulp())).float() - zero
     }
 
@@ -124,7 +124,7 @@ impl<'ctx, 'm> Split<'ctx, 'm> {
     /// 2⁻ᵏ, for -bias < k < bias.
     fn reciprocal_power(&self) -> Lanes<'ctx, 'm> {
         let places = self.precision.mantissa_bits();
-        let power = self.moved.shift_right(places).shift_left(places);
+        let power = self.shifted.shift_right(places).shift_left(places);
         power.subtracted_from(self.precision.bits_of(1.0) * 2).float()
     }
 }
@@ -149,7 +149,7 @@ fn times_in_parts<'ctx, 'm>(k: Lanes<'ctx, 'm>, parts: &[f64; 2], rest: Lanes<'c
 }
 
 /// The logarithm's values at 0, below 0, at infinity and at NaN; `result` elsewhere.
-fn mend_special<'ctx, 'm>(x: Lanes<'ctx, 'm>, result: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+fn select_special_cases<'ctx, 'm>(x: Lanes<'ctx, 'm>, result: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let outside = x.equal(0.0).select(x.constant(f64::NEG_INFINITY), f64::NAN);
     let infinite = x.equal(f64::INFINITY).select(x, result);
     x.greater(0.0).select(infinite, outside)

@@ -56,7 +56,7 @@ pub(crate) struct MathContext<'ctx, 'a> {
     pub builder: &'a Builder<'ctx>,
     /// Whether the machine has an instruction that multiplies 512 bits at a time by powers of two
     /// (AVX-512).
-    pub scales: bool,
+    pub has_scalef: bool,
 }
 
 /// Emits the function on every lane of an `f32` or `f64` scalar or fixed vector. Returns `None` for
@@ -71,9 +71,9 @@ pub(crate) fn call<'ctx>(
 }
 
 /// A function that emits an elementary function of one argument.
-type Emit = for<'ctx, 'm> fn(Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm>;
+type MathFunction = for<'ctx, 'm> fn(Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm>;
 
-fn function(builtin: Builtin) -> Option<Emit> {
+fn function(builtin: Builtin) -> Option<MathFunction> {
     Some(match builtin {
         Builtin::Atan => trig::atan,
         Builtin::Cos => trig::cos,

@@ -187,7 +187,7 @@ fn or_library_if_huge<'ctx, 'm>(x: Lanes<'ctx, 'm>, near: Lanes<'ctx, 'm>, name:
     x.with(result.as_basic_value().into_vector_value())
 }
 
-const IN_BLOCK: &str = "the builder stands in a block";
+const IN_BLOCK: &str = "the builder has a position";
 
 /// Emits a loop over the lanes that calls a C library function for each, and leaves the builder in
 /// the block after the loop. Separate calls for each lane would be long for wide vectors, and the

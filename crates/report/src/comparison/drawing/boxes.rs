@@ -8,7 +8,7 @@ use super::spread::{self, Spread};
 use super::text::{self, number, shorten, tick};
 use super::{GOAL, WIDTH};
 use crate::page::scale::Scale;
-use tilewright_tuner::compare::{Compared, Search, Strategy};
+use tilewright_tuner::compare::{ProgramResult, SearchResult, StrategyResult};
 
 /// The area of the rows. Names are on its left and numbers on its right.
 const MARGIN: f64 = 8.0;
@@ -17,67 +17,69 @@ const RIGHT: f64 = WIDTH - 98.0;
 const TOP: f64 = 54.0;
 const ROW: f64 = 34.0;
 /// The height of the axis labels.
-const BELOW: f64 = 26.0;
+const AXIS_HEIGHT: f64 = 26.0;
 /// Half the height of a box or bar.
-const HALF: f64 = 9.0;
+const HALF_HEIGHT: f64 = 9.0;
 /// The vertical distance between the dots of searches that ended alike.
-const APART: f64 = 3.0;
+const DOT_DISTANCE: f64 = 3.0;
 
 /// Draws a box plot of the final quality of each strategy, with whiskers from the lowest to the
 /// highest search, a box around the middle half, and a dot per seed. A strategy that never found a
 /// kernel has no box, because its zero would squeeze the other boxes.
-pub fn final_quality(program: &Compared) -> String {
-    let of =
-        |strategy: &Strategy| strategy.searches.iter().map(|search| spread::last(program, search)).collect();
+pub fn final_quality(program: &ProgramResult) -> String {
+    let of = |strategy: &StrategyResult| {
+        strategy.searches.iter().map(|search| spread::last_quality(program, search)).collect()
+    };
     let rows: Vec<Vec<f64>> = program.strategies.iter().map(of).collect();
-    let drawn = rows.iter().filter(|values| is_box(values));
-    let x = spread::scale(drawn.flatten().copied(), LEFT, RIGHT);
+    let drawn = rows.iter().filter(|values| has_box(values));
+    let x = spread::quality_scale(drawn.flatten().copied(), LEFT, RIGHT);
     let bottom = TOP + ROW * rows.len() as f64;
-    let shows = ": quality in the end, in % of the best known";
-    let mut out = text::open(bottom + BELOW, MARGIN, &program.name, shows);
+    let shows = ": final quality, in % of the best known";
+    let mut out = text::open_drawing(bottom + AXIS_HEIGHT, MARGIN, &program.name, shows);
     out += &axis(&x, bottom, |value| format!("{value:.0} %"));
-    let goal = x.at(GOAL);
+    let goal = x.coordinate(GOAL);
     let _ = writeln!(out, "<path class=\"goal\" d=\"M{goal:.1} {TOP}V{bottom}\"/>");
     out += &text::line("across", "middle", (goal, TOP - 6.0), &format!("{GOAL} %"));
     for ((at, strategy), values) in program.strategies.iter().enumerate().zip(rows) {
-        let y = middle(at);
+        let y = row_centre(at);
         let told = Spread::of(values.clone()).map(|spread| format!("{:.1} %", spread.median));
         out += &labels(&strategy.name, y, told.as_deref().unwrap_or("no search"));
-        if is_box(&values) {
+        if has_box(&values) {
             let marks = marks(&values, &strategy.searches, &x, y);
             let _ = writeln!(out, "<g class=\"{}\">\n{marks}</g>", colour(at));
         } else if !values.is_empty() {
-            out += &text::line("up", "start", (LEFT + 8.0, y + 4.0), "nothing found");
+            out += &text::line("up", "start", (LEFT + 8.0, y + 4.0), "no kernel found");
         }
     }
     out + "</svg>"
 }
 
-fn is_box(values: &[f64]) -> bool {
+fn has_box(values: &[f64]) -> bool {
     values.iter().any(|value| *value > 0.0)
 }
 
 /// The vertical centre of a row.
-fn middle(row: usize) -> f64 {
+fn row_centre(row: usize) -> f64 {
     TOP + ROW * (row as f64 + 0.5)
 }
 
 /// Draws a box with its whiskers and dots.
-fn marks(values: &[f64], searches: &[Search], x: &Scale, y: f64) -> String {
+fn marks(values: &[f64], searches: &[SearchResult], x: &Scale, y: f64) -> String {
     let Some(spread) = Spread::of(values.to_vec()) else { return String::new() };
     let Spread { lowest, lower, median, upper, highest } = spread;
-    let [lowest, lower, median, upper, highest] = [lowest, lower, median, upper, highest].map(|at| x.at(at));
-    let (top, bottom) = (y - HALF, y + HALF);
+    let [lowest, lower, median, upper, highest] =
+        [lowest, lower, median, upper, highest].map(|at| x.coordinate(at));
+    let (top, bottom) = (y - HALF_HEIGHT, y + HALF_HEIGHT);
     let mut out =
         format!("<path class=\"whisker\" d=\"M{lowest:.1} {y}H{lower:.1}M{upper:.1} {y}H{highest:.1}\"/>\n");
     let _ = writeln!(out, "<path class=\"box\" d=\"M{lower:.1} {top}H{upper:.1}V{bottom}H{lower:.1}Z\"/>");
     let _ = writeln!(out, "<path class=\"median\" d=\"M{median:.1} {top}V{bottom}\"/>");
     for (at, (value, search)) in values.iter().zip(searches).enumerate() {
-        let y = y + APART * ((at % 5) as f64 - 2.0);
+        let y = y + DOT_DISTANCE * ((at % 5) as f64 - 2.0);
         let _ = writeln!(
             out,
             "<circle class=\"seed\" cx=\"{:.1}\" cy=\"{y}\" r=\"2.6\"><title>seed {}: {value:.1} %</title></circle>",
-            x.at(*value),
+            x.coordinate(*value),
             search.seed
         );
     }
@@ -86,24 +88,25 @@ fn marks(values: &[f64], searches: &[Search], x: &Scale, y: f64) -> String {
 
 /// Draws bars for the time per proposal of each strategy in milliseconds: the median over the
 /// searches of all programs.
-pub fn overhead(programs: &[Compared]) -> String {
+pub fn overhead(programs: &[ProgramResult]) -> String {
     let rows: Vec<(&str, Option<f64>)> =
-        names(programs).into_iter().map(|name| (name, thinking(programs, name))).collect();
-    let x = decades(rows.iter().filter_map(|(_, time)| *time));
+        names(programs).into_iter().map(|name| (name, median_proposal_time(programs, name))).collect();
+    let x = decade_scale(rows.iter().filter_map(|(_, time)| *time));
     let bottom = TOP + ROW * rows.len() as f64;
-    let mut out = text::open(bottom + BELOW, MARGIN, "", "Thinking for each proposal, in milliseconds");
+    let mut out =
+        text::open_drawing(bottom + AXIS_HEIGHT, MARGIN, "", "Strategy time per proposal, in milliseconds");
     out += &axis(&x, bottom, tick);
     for (at, (name, time)) in rows.into_iter().enumerate() {
         let told = time.map(|time| format!("{} ms", number(time)));
-        out += &labels(name, middle(at), told.as_deref().unwrap_or("no proposal"));
+        out += &labels(name, row_centre(at), told.as_deref().unwrap_or("no proposal"));
         let Some(time) = time else { continue };
         let _ = writeln!(
             out,
             "<g class=\"{}\"><rect class=\"length\" x=\"{LEFT}\" y=\"{}\" width=\"{:.1}\" height=\"{}\"/></g>",
             colour(at),
-            middle(at) - HALF,
-            (x.at(time) - LEFT).max(2.0),
-            2.0 * HALF
+            row_centre(at) - HALF_HEIGHT,
+            (x.coordinate(time) - LEFT).max(2.0),
+            2.0 * HALF_HEIGHT
         );
     }
     out + "</svg>"
@@ -111,7 +114,7 @@ pub fn overhead(programs: &[Compared]) -> String {
 
 /// Returns a logarithmic axis whose ends are powers of ten, so that all bars start at a round
 /// number.
-fn decades(times: impl Iterator<Item = f64> + Clone) -> Scale {
+fn decade_scale(times: impl Iterator<Item = f64> + Clone) -> Scale {
     let positive = times.filter(|time| *time > 0.0);
     let lowest = positive.clone().fold(f64::INFINITY, f64::min);
     let highest = positive.fold(0.0, f64::max);
@@ -119,7 +122,7 @@ fn decades(times: impl Iterator<Item = f64> + Clone) -> Scale {
 }
 
 /// Returns all strategies, in the order of their first appearance.
-fn names(programs: &[Compared]) -> Vec<&str> {
+fn names(programs: &[ProgramResult]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for strategy in programs.iter().flat_map(|program| &program.strategies) {
         if !names.contains(&strategy.name.as_str()) {
@@ -130,12 +133,12 @@ fn names(programs: &[Compared]) -> Vec<&str> {
 }
 
 /// The median time per proposal in milliseconds, or `None` where nothing was proposed.
-fn thinking(programs: &[Compared], name: &str) -> Option<f64> {
+fn median_proposal_time(programs: &[ProgramResult], name: &str) -> Option<f64> {
     let strategies = programs.iter().flat_map(|program| &program.strategies);
     let searches =
         strategies.filter(|strategy| strategy.name == name).flat_map(|strategy| &strategy.searches);
     let proposing = searches.filter(|search| search.proposals > 0);
-    let times = proposing.map(|search| 1e3 * search.thinking / search.proposals as f64);
+    let times = proposing.map(|search| 1e3 * search.strategy_seconds / search.proposals as f64);
     Spread::of(times.filter(|time| time.is_finite()).collect()).map(|spread| spread.median)
 }
 
@@ -143,7 +146,7 @@ fn thinking(programs: &[Compared], name: &str) -> Option<f64> {
 fn axis(x: &Scale, bottom: f64, told: fn(f64) -> String) -> String {
     let mut out = String::new();
     for value in x.ticks() {
-        let at = x.at(value);
+        let at = x.coordinate(value);
         let _ = writeln!(out, "<path class=\"grid\" d=\"M{at:.1} {TOP}V{bottom}\"/>");
         out += &text::line("across", "middle", (at, bottom + 18.0), &told(value));
     }
@@ -160,11 +163,11 @@ fn labels(name: &str, y: f64, number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::made_up::{made_up, odd};
+    use crate::comparison::examples::{degenerate_programs, example_comparison};
 
     #[test]
     fn odd_data_is_drawn() {
-        for program in odd() {
+        for program in degenerate_programs() {
             let svg = final_quality(&program) + &overhead(std::slice::from_ref(&program));
             assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("<i>"), "{svg}");
         }
@@ -173,14 +176,15 @@ mod tests {
 
     #[test]
     fn overhead_is_of_all_programs() {
-        let programs = made_up().programs;
+        let programs = example_comparison().programs;
         assert_eq!(names(&programs).len(), programs[0].strategies.len());
-        let search = |thinking| Search { proposals: 10, thinking, ..Search::default() };
-        let strategy = |searches| vec![Strategy { name: "a".to_owned(), searches }];
-        let program = |searches| Compared { strategies: strategy(searches), ..Compared::default() };
+        let search =
+            |thinking| SearchResult { proposals: 10, strategy_seconds: thinking, ..SearchResult::default() };
+        let strategy = |searches| vec![StrategyResult { name: "a".to_owned(), searches }];
+        let program = |searches| ProgramResult { strategies: strategy(searches), ..ProgramResult::default() };
         let programs =
-            [program(vec![search(0.01), search(0.05)]), program(vec![search(0.02), Search::default()])];
-        assert!(thinking(&programs, "a").is_some_and(|time| (time - 2.0).abs() < 1e-9));
-        assert_eq!(thinking(&programs, "b"), None);
+            [program(vec![search(0.01), search(0.05)]), program(vec![search(0.02), SearchResult::default()])];
+        assert!(median_proposal_time(&programs, "a").is_some_and(|time| (time - 2.0).abs() < 1e-9));
+        assert_eq!(median_proposal_time(&programs, "b"), None);
     }
 }

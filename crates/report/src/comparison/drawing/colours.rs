@@ -25,13 +25,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::comparison::style::light;
+    use crate::comparison::style::light_style;
 
     #[test]
     fn lines_differ_and_have_a_style() {
         let lines: BTreeSet<String> = (0..21).map(line).collect();
         assert_eq!(lines.len(), 21);
-        let style = light();
+        let style = light_style();
         for class in lines.iter().flat_map(|line| line.split(' ')) {
             assert!(style.contains(&format!(".{class} {{")), "{class}");
         }

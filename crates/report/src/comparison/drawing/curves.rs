@@ -10,12 +10,12 @@ use std::fmt::Write;
 use super::colours;
 use super::legend::legend;
 use super::spread;
-use super::steps::{Across, Step, steps};
+use super::steps::{HorizontalAxis, Step, steps};
 use super::text::{self, tick};
 use super::{GOAL, WIDTH};
 use crate::page::html::escape;
 use crate::page::scale::Scale;
-use tilewright_tuner::compare::{Compared, Search};
+use tilewright_tuner::compare::{ProgramResult, SearchResult};
 
 /// The area of the curves, and the top of the legend.
 const LEFT: f64 = 60.0;
@@ -24,39 +24,43 @@ const TOP: f64 = 36.0;
 const BOTTOM: f64 = 366.0;
 const LEGEND: f64 = BOTTOM + 48.0;
 /// The number of bands that can overlap at full opacity.
-const MANY: f64 = 6.0;
+const FULL_OPACITY_BANDS: f64 = 6.0;
 /// Draws the best so far by the number of trials. The default schedule is measured before the first
 /// trial.
-pub fn by_trials(program: &Compared) -> String {
+pub fn by_trials(program: &ProgramResult) -> String {
     let last = searches(program).map(|search| search.trials).max().unwrap_or(0);
-    draw(program, &Across { name: "trials", place: |best| best.trial as f64, first: 1.0, last: last as f64 })
+    draw(
+        program,
+        &HorizontalAxis { name: "trials", position: |best| best.trial as f64, first: 1.0, last: last as f64 },
+    )
 }
 
 /// Draws the best so far by seconds. The axis starts when every search has found a candidate, so
 /// that little of the drawing is empty. It starts at a tenth of the whole time at the latest, so
 /// that one late search does not hide the others.
-pub fn by_seconds(program: &Compared) -> String {
+pub fn by_seconds(program: &ProgramResult) -> String {
     let last = searches(program).map(|search| search.seconds).fold(0.0, f64::max);
     let firsts = searches(program).filter_map(|search| search.bests.first());
     let first = firsts.map(|best| best.after).fold(last / 1e3, f64::max).min(last / 10.0);
-    draw(program, &Across { name: "seconds of search", place: |best| best.after, first, last })
+    draw(program, &HorizontalAxis { name: "seconds of search", position: |best| best.after, first, last })
 }
 
-fn searches(program: &Compared) -> impl Iterator<Item = &Search> {
+fn searches(program: &ProgramResult) -> impl Iterator<Item = &SearchResult> {
     program.strategies.iter().flat_map(|strategy| &strategy.searches)
 }
 
-fn draw(program: &Compared, across: &Across) -> String {
+fn draw(program: &ProgramResult, across: &HorizontalAxis) -> String {
     let curves: Vec<Vec<Step>> =
         program.strategies.iter().map(|strategy| steps(program, strategy, across)).collect();
     let x = Scale::logarithmic(across.first, across.last, LEFT, RIGHT);
-    let y = spread::scale(curves.iter().flatten().flat_map(|step| [step.low, step.high]), BOTTOM, TOP);
+    let y =
+        spread::quality_scale(curves.iter().flatten().flat_map(|step| [step.low, step.high]), BOTTOM, TOP);
     let (names, bottom) = legend(&program.strategies, LEFT, LEGEND);
     let shows = format!(": best so far, in % of the best known, by {}", across.name);
-    let mut out = text::open(bottom, LEFT, &program.name, &shows) + &axes(across.name, &x, &y);
+    let mut out = text::open_drawing(bottom, LEFT, &program.name, &shows) + &axes(across.name, &x, &y);
     // Lines are drawn above all bands. Many bands are drawn fainter, so that they do not hide each
     // other.
-    let _ = writeln!(out, "<g opacity=\"{:.2}\">", (MANY / curves.len() as f64).min(1.0));
+    let _ = writeln!(out, "<g opacity=\"{:.2}\">", (FULL_OPACITY_BANDS / curves.len() as f64).min(1.0));
     for (at, steps) in curves.iter().enumerate() {
         out += &band(steps, &colours::colour(at), &x, &y);
     }
@@ -71,16 +75,16 @@ fn draw(program: &Compared, across: &Across) -> String {
 fn axes(name: &str, x: &Scale, y: &Scale) -> String {
     let mut out = String::new();
     for value in y.ticks() {
-        let at = y.at(value);
+        let at = y.coordinate(value);
         let _ = writeln!(out, "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{RIGHT}\"/>");
         out += &text::line("up", "end", (LEFT - 8.0, at + 4.0), &format!("{value:.0} %"));
     }
     for value in x.ticks() {
-        let at = x.at(value);
+        let at = x.coordinate(value);
         let _ = writeln!(out, "<path class=\"grid\" d=\"M{at:.1} {TOP}V{BOTTOM}\"/>");
         out += &text::line("across", "middle", (at, BOTTOM + 18.0), &tick(value));
     }
-    let goal = y.at(GOAL);
+    let goal = y.coordinate(GOAL);
     let _ = writeln!(out, "<path class=\"goal\" d=\"M{LEFT} {goal:.1}H{RIGHT}\"/>");
     out += &text::line("up", "start", (RIGHT + 8.0, goal + 4.0), &format!("{GOAL} %"));
     out + &text::line("across", "middle", ((LEFT + RIGHT) / 2.0, BOTTOM + 37.0), name)
@@ -90,7 +94,7 @@ fn axes(name: &str, x: &Scale, y: &Scale) -> String {
 fn path(steps: &[Step], height: fn(&Step) -> f64, x: &Scale, y: &Scale) -> String {
     let mut path = String::new();
     for step in steps {
-        let (x, y) = (x.at(step.from), y.at(height(step)));
+        let (x, y) = (x.coordinate(step.from), y.coordinate(height(step)));
         let _ = match path.is_empty() {
             true => write!(path, "M{x:.1} {y:.1}"),
             false => write!(path, "H{x:.1}V{y:.1}"),
@@ -102,7 +106,7 @@ fn path(steps: &[Step], height: fn(&Step) -> f64, x: &Scale, y: &Scale) -> Strin
 fn line(name: &str, steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
     let Some(last) = steps.last() else { return String::new() };
     format!(
-        "<g class=\"{class}\"><path class=\"line\" d=\"{}\"><title>{}: {:.1} % in the end</title></path></g>\n",
+        "<g class=\"{class}\"><path class=\"line\" d=\"{}\"><title>{}: {:.1} % at the end</title></path></g>\n",
         path(steps, |step| step.median, x, y),
         escape(name),
         last.median
@@ -116,7 +120,7 @@ fn band(steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
     }
     let mut path = path(steps, |step| step.high, x, y);
     for step in steps.iter().rev() {
-        let _ = write!(path, "V{:.1}H{:.1}", y.at(step.low), x.at(step.from));
+        let _ = write!(path, "V{:.1}H{:.1}", y.coordinate(step.low), x.coordinate(step.from));
     }
     format!("<g class=\"{class}\"><path class=\"band\" d=\"{path}Z\"/></g>\n")
 }
@@ -124,8 +128,8 @@ fn band(steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::made_up::{odd, search};
-    use tilewright_tuner::compare::Strategy;
+    use crate::comparison::examples::{degenerate_programs, search};
+    use tilewright_tuner::compare::StrategyResult;
 
     /// Returns the numbers of a path, each with the letter before it.
     fn places(path: &str) -> Vec<(char, f64)> {
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn curves_keep_within_their_axes() {
-        for program in odd() {
+        for program in degenerate_programs() {
             for svg in [by_trials(&program), by_seconds(&program)] {
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
                 let paths = svg.split(" d=\"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -163,8 +167,10 @@ mod tests {
 
     #[test]
     fn names_are_no_markup() {
-        let strategies = vec![Strategy { name: "<s>".to_owned(), searches: vec![search(&[(0, 2.0)], 1)] }];
-        let program = Compared { name: "<p>".to_owned(), best_known: 1.0, strategies, ..Compared::default() };
+        let strategies =
+            vec![StrategyResult { name: "<s>".to_owned(), searches: vec![search(&[(0, 2.0)], 1)] }];
+        let program =
+            ProgramResult { name: "<p>".to_owned(), best_known: 1.0, strategies, ..ProgramResult::default() };
         let svg = by_trials(&program) + &by_seconds(&program);
         assert!(!svg.contains("<s>") && !svg.contains("<p>") && svg.contains("&lt;s&gt;"), "{svg}");
     }

@@ -1,22 +1,22 @@
 //! The quality of kernels, and the spread of the searches of a strategy.
 
 use crate::page::scale::Scale;
-use tilewright_tuner::compare::{Best, Compared, Search};
+use tilewright_tuner::compare::{Improvement, ProgramResult, SearchResult};
 
 /// The quality of a kernel in percent of the best known; 0 where no kernel was found.
-pub fn quality(program: &Compared, best: Option<&Best>) -> f64 {
+pub fn quality(program: &ProgramResult, best: Option<&Improvement>) -> f64 {
     let quality = best.map_or(0.0, |best| 100.0 * program.best_known / best.seconds);
     if quality.is_finite() { quality.max(0.0) } else { 0.0 }
 }
 
 /// The quality of the kernel that a search ends with.
-pub fn last(program: &Compared, search: &Search) -> f64 {
+pub fn last_quality(program: &ProgramResult, search: &SearchResult) -> f64 {
     quality(program, search.bests.last())
 }
 
 /// Returns an axis from a round number below all qualities to 100 %. The axis ends above 100 % if a
 /// kernel is better than the best known.
-pub fn scale(qualities: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Scale {
+pub fn quality_scale(qualities: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Scale {
     let ends = |(low, high): (f64, f64), at: f64| (low.min(at), high.max(at));
     let (low, high) = qualities.into_iter().fold((90.0, 100.0), ends);
     // The start of the axis is a multiple of its tick distance, so that a tick is there.
@@ -50,8 +50,8 @@ impl Spread {
 }
 
 /// Returns a quantile of sorted values by linear interpolation. There must be at least one value.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let place = part * (sorted.len() - 1) as f64;
+fn quantile(sorted: &[f64], fraction: f64) -> f64 {
+    let place = fraction * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + place.fract() * (above - below)
 }
@@ -72,17 +72,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_is_of_no_quality() {
-        let program = Compared { best_known: 1.0, ..Compared::default() };
-        let of = |seconds| quality(&program, Some(&Best { seconds, ..Best::default() }));
+        let program = ProgramResult { best_known: 1.0, ..ProgramResult::default() };
+        let of = |seconds| quality(&program, Some(&Improvement { seconds, ..Improvement::default() }));
         assert_eq!((of(2.0), of(0.0), of(f64::NAN), of(f64::INFINITY)), (50.0, 0.0, 0.0, 0.0));
         assert_eq!(quality(&program, None), 0.0);
     }
 
     #[test]
     fn an_axis_of_qualities_holds_them_all() {
-        assert_eq!(scale([], 0.0, 1.0).ticks().first(), Some(&90.0));
-        assert_eq!(scale([63.0, 99.0], 0.0, 1.0).ticks(), [60.0, 70.0, 80.0, 90.0, 100.0]);
-        assert_eq!(scale([33.0], 0.0, 1.0).ticks(), [20.0, 40.0, 60.0, 80.0, 100.0]);
-        assert_eq!(scale([0.0, 110.0], 0.0, 1.0).at(110.0), 1.0);
+        assert_eq!(quality_scale([], 0.0, 1.0).ticks().first(), Some(&90.0));
+        assert_eq!(quality_scale([63.0, 99.0], 0.0, 1.0).ticks(), [60.0, 70.0, 80.0, 90.0, 100.0]);
+        assert_eq!(quality_scale([33.0], 0.0, 1.0).ticks(), [20.0, 40.0, 60.0, 80.0, 100.0]);
+        assert_eq!(quality_scale([0.0, 110.0], 0.0, 1.0).coordinate(110.0), 1.0);
     }
 }

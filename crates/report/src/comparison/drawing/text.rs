@@ -5,9 +5,9 @@ use crate::page::html::escape;
 
 /// An upper estimate of the width of a character. The page's font is unknown here, so the estimate
 /// is generous.
-pub const CHARACTER: f64 = 7.0;
+pub const CHARACTER_WIDTH: f64 = 7.0;
 /// An upper estimate of the width of a character of a heading.
-const HEADING: f64 = 8.0;
+const HEADING_CHARACTER_WIDTH: f64 = 8.0;
 
 /// Formats a line of text. The anchor is `start`, `middle` or `end`.
 pub fn line(class: &str, anchor: &str, (x, y): (f64, f64), text: &str) -> String {
@@ -17,20 +17,20 @@ pub fn line(class: &str, anchor: &str, (x, y): (f64, f64), text: &str) -> String
 
 /// Starts a drawing with its heading. The heading is the name `of` the subject, cut if it is too
 /// long, followed by `shows`.
-pub fn open(height: f64, left: f64, of: &str, shows: &str) -> String {
-    let room = (WIDTH - left) / HEADING - shows.chars().count() as f64;
-    let heading = line("heading", "start", (left, 18.0), &format!("{}{shows}", cut(of, room)));
+pub fn open_drawing(height: f64, left: f64, of: &str, shows: &str) -> String {
+    let room = (WIDTH - left) / HEADING_CHARACTER_WIDTH - shows.chars().count() as f64;
+    let heading = line("heading", "start", (left, 18.0), &format!("{}{shows}", shorten_to(of, room)));
     let (of, shows) = (escape(of), escape(shows));
     format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{of}{shows}\">\n{heading}")
 }
 
 /// Shortens a name in the middle if it is wider than `room`.
-pub fn shorten(text: &str, room: f64) -> String {
-    cut(text, room / CHARACTER)
+pub fn shorten(text: &str, width: f64) -> String {
+    shorten_to(text, width / CHARACTER_WIDTH)
 }
 
 /// Keeps both ends of a text, because names of a family often differ only in their last characters.
-fn cut(text: &str, characters: f64) -> String {
+fn shorten_to(text: &str, characters: f64) -> String {
     let (fit, all) = (characters as usize, text.chars().count());
     if all <= fit {
         return text.to_owned();
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn long_names_keep_their_ends() {
-        assert_eq!(shorten("ärger", 5.0 * CHARACTER), "ärger");
-        assert_eq!(shorten("ärgerlich", 5.0 * CHARACTER), "är…ch");
+        assert_eq!(shorten("ärger", 5.0 * CHARACTER_WIDTH), "ärger");
+        assert_eq!(shorten("ärgerlich", 5.0 * CHARACTER_WIDTH), "är…ch");
     }
 
     #[test]
     fn a_heading_says_what_is_shown() {
-        let start = open(10.0, 0.0, &"name".repeat(90), ": by trials");
+        let start = open_drawing(10.0, 0.0, &"name".repeat(90), ": by trials");
         assert!(
             start.starts_with("<svg viewBox=\"0 0 860 10\"") && start.contains("name: by trials</text>"),
             "{start}"

@@ -8,20 +8,17 @@ use cudarc::driver::sys::CUresult;
 use crate::gpu::error::GpuError;
 
 /// Converts an error of the driver to a `GpuError` that names the operation.
-pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> GpuError {
+pub(super) fn driver_error(operation: &'static str) -> impl Fn(DriverError) -> GpuError {
     move |error| GpuError::Driver {
-        doing,
+        operation,
         name: text(error.error_name()),
         text: text(error.error_string()),
         sticky: is_sticky(error.0),
     }
 }
 
-fn text(told: Result<&CStr, DriverError>) -> String {
-    told.map_or_else(
-        |_| "an error that the driver does not know".to_owned(),
-        |text| text.to_string_lossy().into(),
-    )
+fn text(message: Result<&CStr, DriverError>) -> String {
+    message.map_or_else(|_| "unknown driver error".to_owned(), |text| text.to_string_lossy().into())
 }
 
 /// Checks whether the driver's manual says that the process must be ended and started again after

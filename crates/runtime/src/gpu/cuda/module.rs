@@ -9,10 +9,10 @@ use cudarc::nvrtc::Ptx;
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::Launch;
 
-use super::failure::failed;
+use super::failure::driver_error;
 use super::nvrtc::Cubin;
-use super::streams::{enter, raw};
-use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
+use super::streams::{make_current, raw_stream};
+use crate::gpu::backend::{ArgumentWord, KernelRequirements, KernelResources, Module, Queue};
 use crate::gpu::error::GpuError;
 
 /// Loaded kernels, and the device's own stream.
@@ -27,18 +27,19 @@ impl CudaModule {
         stream: &Arc<CudaStream>,
         cubin: Cubin,
         text: &str,
-        kernels: &[KernelUse],
+        kernels: &[KernelRequirements],
     ) -> Result<CudaModule, GpuError> {
         let context = stream.context();
-        let loaded =
-            context.load_module(Ptx::from_binary(cubin.bytes)).map_err(failed("loading compiled code"))?;
+        let loaded = context
+            .load_module(Ptx::from_binary(cubin.bytes))
+            .map_err(driver_error("loading compiled code"))?;
         let mut module =
             CudaModule { stream: Arc::clone(stream), functions: Vec::new(), resources: Vec::new() };
         for kernel in kernels {
             let function = find(&loaded, &kernel.name)?;
             check_parameters(&function, kernel, text)?;
-            allow_shared(&function, kernel.shared_bytes).map_err(failed("asking for shared memory"))?;
-            module.resources.push(resources(&function, kernel).map_err(failed("describing a kernel"))?);
+            allow_shared(&function, kernel.shared_bytes).map_err(driver_error("requesting shared memory"))?;
+            module.resources.push(resources(&function, kernel).map_err(driver_error("describing a kernel"))?);
             module.functions.push(function);
         }
         Ok(module)
@@ -53,7 +54,7 @@ fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunc
     }
     module.load_function(name).map_err(|error| match error {
         DriverError(CUresult::CUDA_ERROR_NOT_FOUND) => missing(),
-        other => failed("finding a kernel")(other),
+        other => driver_error("finding a kernel")(other),
     })
 }
 
@@ -61,26 +62,31 @@ fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunc
 /// kernel has parameters, without knowing how many arguments there are. The parameters are counted
 /// in the text: asking the driver for a parameter that does not exist would be an error that tools
 /// report.
-fn check_parameters(function: &CudaFunction, kernel: &KernelUse, text: &str) -> Result<(), GpuError> {
-    let other = || GpuError::OtherParameters(kernel.name.clone());
-    if parameters(text, &kernel.name) != Some(kernel.arguments.len()) {
-        return Err(other());
+fn check_parameters(
+    function: &CudaFunction,
+    kernel: &KernelRequirements,
+    text: &str,
+) -> Result<(), GpuError> {
+    let mismatch = || GpuError::ParameterMismatch(kernel.name.clone());
+    if count_parameters(text, &kernel.name) != Some(kernel.arguments.len()) {
+        return Err(mismatch());
     }
     for (at, wanted) in kernel.arguments.iter().enumerate() {
         let (mut offset, mut bytes) = (0, 0);
         // SAFETY: the function is of a loaded module, and the pointers are to local integers.
-        let told = unsafe { cuFuncGetParamInfo(function.cu_function(), at, &raw mut offset, &raw mut bytes) };
-        match told {
+        let status =
+            unsafe { cuFuncGetParamInfo(function.cu_function(), at, &raw mut offset, &raw mut bytes) };
+        match status {
             CUresult::CUDA_SUCCESS if bytes == *wanted => {}
-            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_INVALID_VALUE => return Err(other()),
-            error => return Err(failed("describing a kernel")(DriverError(error))),
+            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_INVALID_VALUE => return Err(mismatch()),
+            error => return Err(driver_error("describing a kernel")(DriverError(error))),
         }
     }
     Ok(())
 }
 
 /// The number of parameters of a kernel, from its head in the text: `void name(a, b) {`.
-fn parameters(text: &str, name: &str) -> Option<usize> {
+fn count_parameters(text: &str, name: &str) -> Option<usize> {
     let heads = text.match_indices(name).map(|(at, _)| &text[at + name.len()..]);
     let head = heads.filter_map(|rest| rest.strip_prefix('(')).find_map(|rest| {
         let (inside, after) = rest.split_once(')')?;
@@ -91,14 +97,14 @@ fn parameters(text: &str, name: &str) -> Option<usize> {
 
 /// Requests more than 48 KB of shared memory, which only kernels that request it beforehand get.
 fn allow_shared(function: &CudaFunction, bytes: u32) -> Result<(), DriverError> {
-    const GIVEN_TO_ALL: u32 = 48 << 10;
-    if bytes <= GIVEN_TO_ALL {
+    const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+    if bytes <= DEFAULT_SHARED_BYTES {
         return Ok(());
     }
     function.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
 }
 
-fn resources(function: &CudaFunction, kernel: &KernelUse) -> Result<KernelResources, DriverError> {
+fn resources(function: &CudaFunction, kernel: &KernelRequirements) -> Result<KernelResources, DriverError> {
     Ok(KernelResources {
         kernel: kernel.name.clone(),
         registers: Some(function.num_regs()? as usize),
@@ -117,11 +123,11 @@ impl Module for CudaModule {
         &self,
         kernel: usize,
         launch: &Launch,
-        arguments: &[Word],
-        on: Queue,
+        arguments: &[ArgumentWord],
+        queue: Queue,
     ) -> Result<(), GpuError> {
-        const DOING: &str = "launching a kernel";
-        let _inside = enter(self.stream.context(), DOING)?;
+        const OPERATION: &str = "launching a kernel";
+        let _inside = make_current(self.stream.context(), OPERATION)?;
         let mut bits: SmallVec<[u64; 16]> = arguments.iter().map(|word| word.bits).collect();
         // A parameter takes the low bytes of its word, since both the host and the GPU are
         // little-endian.
@@ -135,25 +141,25 @@ impl Module for CudaModule {
                 launch.grid.into(),
                 launch.block.into(),
                 launch.shared_bytes,
-                raw(on, &self.stream),
+                raw_stream(queue, &self.stream),
                 &mut pointers,
             )
         }
-        .map_err(failed(DOING))
+        .map_err(driver_error(OPERATION))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parameters;
+    use super::count_parameters;
 
     #[test]
     fn parameters_are_counted_in_the_text() {
         let text =
             "// add(x)\nvoid add_1(float* a, int n) {\n}\nvoid add(int n) { add_1(0, n); }\nvoid none( ) {}";
-        assert_eq!(parameters(text, "add_1"), Some(2));
-        assert_eq!(parameters(text, "add"), Some(1));
-        assert_eq!(parameters(text, "none"), Some(0));
-        assert_eq!(parameters(text, "other"), None);
+        assert_eq!(count_parameters(text, "add_1"), Some(2));
+        assert_eq!(count_parameters(text, "add"), Some(1));
+        assert_eq!(count_parameters(text, "none"), Some(0));
+        assert_eq!(count_parameters(text, "other"), None);
     }
 }

@@ -26,26 +26,26 @@ pub fn compile_cuda(text: &str, architecture: u32) -> Result<Cubin, GpuError> {
     if !is_present() {
         return Err(GpuError::NoCompiler);
     }
-    let no_zero = |_| GpuError::Compile { log: "the text has a byte that is 0".to_owned() };
-    let source = CString::new(text).map_err(no_zero)?;
-    let program = Program::new(&source).map_err(|error| refused(error, ""))?;
+    let contains_zero = |_| GpuError::Compile { log: "the source text contains a zero byte".to_owned() };
+    let source = CString::new(text).map_err(contains_zero)?;
+    let program = Program::new(&source).map_err(|error| compile_error(error, ""))?;
     let compiled = program.compile(&options(text, architecture));
     let log = program.log();
-    let bytes = compiled.and_then(|()| program.cubin()).map_err(|error| refused(error, &log))?;
+    let bytes = compiled.and_then(|()| program.cubin()).map_err(|error| compile_error(error, &log))?;
     Ok(Cubin { bytes, log })
 }
 
-fn refused(error: NvrtcError, log: &str) -> GpuError {
+fn compile_error(error: NvrtcError, log: &str) -> GpuError {
     GpuError::Compile { log: format!("{:?}\n{log}", error.0) }
 }
 
 /// Folders with Python packages, one of which may contain the library.
-static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static PACKAGE_FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Adds folders with Python packages, in which the compiler is searched for if it is not where
 /// libraries usually are.
-pub fn look_for_nvrtc_in(folders: impl IntoIterator<Item = PathBuf>) {
-    PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).extend(folders);
+pub fn add_nvrtc_folders(folders: impl IntoIterator<Item = PathBuf>) {
+    PACKAGE_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).extend(folders);
 }
 
 /// Checks whether the library can be loaded. Only success is remembered, because another library
@@ -61,7 +61,7 @@ fn is_present() -> bool {
 
 /// Loads the library from a package, `nvidia/*/lib`. Afterwards it is found by its name.
 fn load_from_packages() -> bool {
-    let packages = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let packages = PACKAGE_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
     let entries =
         |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let libraries = packages.iter().flat_map(|folder| entries(folder.join("nvidia")));

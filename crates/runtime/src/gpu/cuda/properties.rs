@@ -4,7 +4,7 @@ use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use cudarc::driver::{DriverError, result};
 use tilewright_target::{Gpu, GpuApi};
 
-use super::failure::failed;
+use super::failure::driver_error;
 use super::load;
 use crate::gpu::error::GpuError;
 
@@ -18,9 +18,10 @@ pub(in crate::gpu) fn gpus() -> Result<Vec<Gpu>, GpuError> {
     let count = match result::device::get_count() {
         // The driver did not start, because it finds no device.
         Err(DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_NOT_INITIALIZED)) => 0,
-        count => count.map_err(failed("counting devices"))?,
+        count => count.map_err(driver_error("counting devices"))?,
     };
-    let gpu = |ordinal| result::device::get(ordinal).and_then(gpu).map_err(failed("describing a device"));
+    let gpu =
+        |ordinal| result::device::get(ordinal).and_then(gpu).map_err(driver_error("describing a device"));
     (0..count).map(gpu).collect()
 }
 

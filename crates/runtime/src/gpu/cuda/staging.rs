@@ -9,11 +9,11 @@ use std::sync::Arc;
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, PinnedHostSlice, result};
 
-use super::failure::failed;
+use super::failure::driver_error;
 use crate::gpu::error::GpuError;
 
 /// The size of a block in bytes: large enough that the cost of starting a copy does not matter.
-const BLOCK: usize = 4 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// The blocks that copies go through.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct Block {
 
 impl Staging {
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Staging, GpuError> {
-        let block = || Block::new(context).map_err(failed("allocating memory for copies"));
+        let block = || Block::new(context).map_err(driver_error("allocating memory for copies"));
         Ok(Staging { blocks: [block()?, block()?] })
     }
 
@@ -46,12 +46,12 @@ impl Staging {
         from: &[u8],
         to: CUdeviceptr,
     ) -> Result<(), DriverError> {
-        for (at, part) in from.chunks(BLOCK).enumerate() {
+        for (at, part) in from.chunks(BLOCK_BYTES).enumerate() {
             let block = &mut self.blocks[at % 2];
             block.bytes(part.len())?.copy_from_slice(part);
             // SAFETY: this is a part of the memory that the caller guarantees; `copied` keeps the
             // block unchanged until the GPU has read it.
-            unsafe { block.send(stream, part.len(), to + (at * BLOCK) as u64)? };
+            unsafe { block.send(stream, part.len(), to + (at * BLOCK_BYTES) as u64)? };
         }
         Ok(())
     }
@@ -69,16 +69,16 @@ impl Staging {
     ) -> Result<(), DriverError> {
         let [this, other] = &mut self.blocks;
         let (mut this, mut other) = (this, other);
-        let mut under_way: Option<&mut [u8]> = None;
-        for (at, part) in to.chunks_mut(BLOCK).enumerate() {
+        let mut pending: Option<&mut [u8]> = None;
+        for (at, part) in to.chunks_mut(BLOCK_BYTES).enumerate() {
             // SAFETY: this is a part of the memory that the caller guarantees.
-            unsafe { this.receive(stream, part.len(), from + (at * BLOCK) as u64)? };
-            if let Some(part) = under_way.replace(part) {
+            unsafe { this.receive(stream, part.len(), from + (at * BLOCK_BYTES) as u64)? };
+            if let Some(part) = pending.replace(part) {
                 part.copy_from_slice(other.bytes(part.len())?);
             }
             std::mem::swap(&mut this, &mut other);
         }
-        if let Some(part) = under_way {
+        if let Some(part) = pending {
             part.copy_from_slice(other.bytes(part.len())?);
         }
         Ok(())
@@ -89,9 +89,9 @@ impl Block {
     fn new(context: &Arc<CudaContext>) -> Result<Block, DriverError> {
         // No flags: write-combined memory, which is the default, is very slow to read.
         // SAFETY: the memory is filled below, before anything reads it.
-        let mut pinned = unsafe { context.alloc_pinned_with_flags::<u8>(BLOCK, 0)? };
+        let mut pinned = unsafe { context.alloc_pinned_with_flags::<u8>(BLOCK_BYTES, 0)? };
         // SAFETY: the block has this many bytes, and is not yet shared.
-        unsafe { pinned.as_mut_ptr()?.write_bytes(0, BLOCK) };
+        unsafe { pinned.as_mut_ptr()?.write_bytes(0, BLOCK_BYTES) };
         Ok(Block { pinned, copied: context.new_event(None)? })
     }
 

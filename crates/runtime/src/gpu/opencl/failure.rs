@@ -10,9 +10,9 @@ use opencl3::types::cl_int;
 use crate::gpu::error::GpuError;
 
 /// Converts an error code to a `GpuError` that names the operation.
-pub(super) fn failed(doing: &'static str) -> impl Fn(cl_int) -> GpuError {
+pub(super) fn driver_error(operation: &'static str) -> impl Fn(cl_int) -> GpuError {
     move |code| GpuError::Driver {
-        doing,
+        operation,
         name: error_text(code).to_owned(),
         text: String::new(),
         sticky: is_sticky(code),

@@ -28,9 +28,9 @@ use opencl3::event::{Event, release_event};
 use opencl3::memory::{CL_MEM_READ_WRITE, create_buffer, release_mem_object};
 use opencl3::types::{CL_TRUE, cl_event, cl_int, cl_mem};
 
-use self::failure::{failed, is_out_of_memory};
+use self::failure::{driver_error, is_out_of_memory};
 use self::module::OpenClModule;
-use super::backend::{Address, Backend, KernelUse, Module, Stopwatch};
+use super::backend::{Address, Backend, KernelRequirements, Module, Stopwatch};
 use super::error::GpuError;
 
 pub(super) use properties::gpus;
@@ -45,12 +45,12 @@ pub(super) struct OpenCl {
 
 impl OpenCl {
     pub(super) fn open(ordinal: usize) -> Result<OpenCl, GpuError> {
-        const DOING: &str = "opening the device";
+        const OPERATION: &str = "opening the device";
         let device = properties::device(ordinal)?;
-        let context = Context::from_device(&device).map_err(|error| failed(DOING)(error.0))?;
+        let context = Context::from_device(&device).map_err(|error| driver_error(OPERATION)(error.0))?;
         // OpenCL 2 has another function for this, which not all devices support.
         let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
-            .map_err(|error| failed(DOING)(error.0))?;
+            .map_err(|error| driver_error(OPERATION)(error.0))?;
         Ok(OpenCl { device, context, queue: Arc::new(queue) })
     }
 }
@@ -68,7 +68,7 @@ impl Backend for OpenCl {
         match made {
             Ok(buffer) => Ok(Address(buffer as u64)),
             Err(code) if is_out_of_memory(code) => Err(GpuError::OutOfMemory { bytes }),
-            Err(code) => Err(failed("allocating memory")(code)),
+            Err(code) => Err(driver_error("allocating memory")(code)),
         }
     }
 
@@ -93,10 +93,10 @@ impl Backend for OpenCl {
                 ptr::null(),
             )
         };
-        let_go(queued).map_err(failed("clearing memory"))
+        release_command_event(queued).map_err(driver_error("clearing memory"))
     }
 
-    unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError> {
+    unsafe fn upload(&self, from: &[u8], to: Address, offset: usize) -> Result<(), GpuError> {
         let start = from.as_ptr().cast::<c_void>().cast_mut();
         // SAFETY: guaranteed by the caller; the call returns when the bytes have been read.
         let queued = unsafe {
@@ -104,14 +104,14 @@ impl Backend for OpenCl {
                 self.queue.get(),
                 to.buffer(),
                 CL_TRUE,
-                behind,
+                offset,
                 from.len(),
                 start,
                 0,
                 ptr::null(),
             )
         };
-        let_go(queued).map_err(failed("copying to the device"))
+        release_command_event(queued).map_err(driver_error("copying to the device"))
     }
 
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {
@@ -120,7 +120,7 @@ impl Backend for OpenCl {
         let queued = unsafe {
             enqueue_read_buffer(self.queue.get(), from.buffer(), CL_TRUE, 0, to.len(), start, 0, ptr::null())
         };
-        let_go(queued).map_err(failed("copying from the device"))
+        release_command_event(queued).map_err(driver_error("copying from the device"))
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
@@ -128,10 +128,10 @@ impl Backend for OpenCl {
         let queued = unsafe {
             enqueue_copy_buffer(self.queue.get(), from.buffer(), to.buffer(), 0, 0, bytes, 0, ptr::null())
         };
-        let_go(queued).map_err(failed("copying on the device"))
+        release_command_event(queued).map_err(driver_error("copying on the device"))
     }
 
-    fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
+    fn compile(&self, text: &str, kernels: &[KernelRequirements]) -> Result<Box<dyn Module>, GpuError> {
         let module = OpenClModule::build(&self.device, &self.context, &self.queue, text, kernels)?;
         Ok(Box::new(module))
     }
@@ -141,18 +141,18 @@ impl Backend for OpenCl {
         Ok(Box::new(OpenClStopwatch { queue, started: None, stopped: None }))
     }
 
-    fn settle(&self) {
+    fn wait_for_all_streams(&self) {
         let _ = self.wait();
     }
 
     fn wait(&self) -> Result<(), GpuError> {
-        self.queue.finish().map_err(|error| failed("waiting for the device")(error.0))
+        self.queue.finish().map_err(|error| driver_error("waiting for the device")(error.0))
     }
 }
 
 /// Releases the event of a queued command. Every command makes an event, and nobody waits for this
 /// one.
-fn let_go(queued: Result<cl_event, cl_int>) -> Result<(), cl_int> {
+fn release_command_event(queued: Result<cl_event, cl_int>) -> Result<(), cl_int> {
     // SAFETY: the event is new, and nobody else holds it.
     unsafe { release_event(queued?) }
 }
@@ -165,32 +165,32 @@ struct OpenClStopwatch {
 
 impl OpenClStopwatch {
     /// An event that completes when all operations that are queued so far are done.
-    fn mark(&self) -> Result<Option<Event>, GpuError> {
+    fn record_event(&self) -> Result<Option<Event>, GpuError> {
         // SAFETY: the list of events is empty.
         let event = unsafe { enqueue_marker_with_wait_list(self.queue.get(), 0, ptr::null()) };
-        Ok(Some(Event::new(event.map_err(failed("recording an event"))?)))
+        Ok(Some(Event::new(event.map_err(driver_error("recording an event"))?)))
     }
 }
 
 impl Stopwatch for OpenClStopwatch {
     fn start(&mut self) -> Result<(), GpuError> {
-        self.started = self.mark()?;
+        self.started = self.record_event()?;
         Ok(())
     }
 
     fn stop(&mut self) -> Result<(), GpuError> {
-        self.stopped = self.mark()?;
+        self.stopped = self.record_event()?;
         Ok(())
     }
 
     fn seconds(&mut self) -> Result<f64, GpuError> {
         let reached = |event: &Option<Event>| {
-            let event = event.as_ref().expect("the watch was started and stopped");
+            let event = event.as_ref().expect("`start` and `stop` were called before `seconds`");
             event.wait().and_then(|()| event.profiling_command_end())
         };
         let stopped = reached(&self.stopped);
         let times = reached(&self.started).and_then(|started| Ok((started, stopped?)));
-        let (started, stopped) = times.map_err(|error| failed("waiting for the device")(error.0))?;
+        let (started, stopped) = times.map_err(|error| driver_error("waiting for the device")(error.0))?;
         Ok(stopped.saturating_sub(started) as f64 / 1e9)
     }
 }

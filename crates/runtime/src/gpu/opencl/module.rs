@@ -11,9 +11,9 @@ use opencl3::kernel::{Kernel, set_kernel_arg};
 use opencl3::program::Program;
 use tilewright_codegen::c_family::Launch;
 
-use super::failure::failed;
-use super::let_go;
-use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
+use super::failure::driver_error;
+use super::release_command_event;
+use crate::gpu::backend::{ArgumentWord, KernelRequirements, KernelResources, Module, Queue};
 use crate::gpu::error::GpuError;
 
 /// Compiled kernels, and the queue on which they are launched.
@@ -31,14 +31,14 @@ impl OpenClModule {
         context: &Context,
         queue: &Arc<CommandQueue>,
         text: &str,
-        kernels: &[KernelUse],
+        kernels: &[KernelRequirements],
     ) -> Result<OpenClModule, GpuError> {
         let program = Program::create_and_build_from_source(context, text, &options(device))
             .map_err(|log| GpuError::Compile { log })?;
         let found = kernels.iter().map(|kernel| find(&program, kernel)).collect::<Result<Vec<_>, _>>()?;
         let resources = found.iter().zip(kernels).map(|(found, kernel)| resources(device, found, kernel));
         let resources = resources.collect::<Result<Vec<_>, _>>();
-        let resources = resources.map_err(|error| failed("describing a kernel")(error.0))?;
+        let resources = resources.map_err(|error| driver_error("describing a kernel")(error.0))?;
         Ok(OpenClModule { queue: Arc::clone(queue), kernels: Mutex::new(found), resources })
     }
 }
@@ -85,24 +85,28 @@ fn standard(device: &Device) -> &'static str {
     }
 }
 
-fn find(program: &Program, kernel: &KernelUse) -> Result<Kernel, GpuError> {
+fn find(program: &Program, kernel: &KernelRequirements) -> Result<Kernel, GpuError> {
     let missing = || GpuError::NoKernel(kernel.name.clone());
     // `create` panics on a name with a zero byte.
     if kernel.name.contains('\0') {
         return Err(missing());
     }
-    let describe = |error: ClError| failed("finding a kernel")(error.0);
+    let describe = |error: ClError| driver_error("finding a kernel")(error.0);
     let found = Kernel::create(program, &kernel.name).map_err(|error| match error {
         ClError(CL_INVALID_KERNEL_NAME) => missing(),
         other => describe(other),
     })?;
     if found.num_args().map_err(describe)? as usize != kernel.arguments.len() {
-        return Err(GpuError::OtherParameters(kernel.name.clone()));
+        return Err(GpuError::ParameterMismatch(kernel.name.clone()));
     }
     Ok(found)
 }
 
-fn resources(device: &Device, found: &Kernel, kernel: &KernelUse) -> Result<KernelResources, ClError> {
+fn resources(
+    device: &Device,
+    found: &Kernel,
+    kernel: &KernelRequirements,
+) -> Result<KernelResources, ClError> {
     Ok(KernelResources {
         kernel: kernel.name.clone(),
         registers: None,
@@ -121,18 +125,18 @@ impl Module for OpenClModule {
         &self,
         kernel: usize,
         launch: &Launch,
-        arguments: &[Word],
+        arguments: &[ArgumentWord],
         // There is only one queue.
-        _on: Queue,
+        _queue: Queue,
     ) -> Result<(), GpuError> {
-        const DOING: &str = "launching a kernel";
+        const OPERATION: &str = "launching a kernel";
         let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel = kernels[kernel].get();
         for (at, word) in arguments.iter().enumerate() {
             // SAFETY: a word has at least `bytes` bytes, the low ones first; a buffer belongs to
             // this device.
             let set = unsafe { set_kernel_arg(kernel, at as u32, word.bytes, (&raw const word.bits).cast()) };
-            set.map_err(failed(DOING))?;
+            set.map_err(driver_error(OPERATION))?;
         }
         let threads = [0, 1, 2].map(|axis| launch.grid[axis] as usize * launch.block[axis] as usize);
         let block = launch.block.map(|extent| extent as usize);
@@ -149,6 +153,6 @@ impl Module for OpenClModule {
                 ptr::null(),
             )
         };
-        let_go(queued).map_err(failed(DOING))
+        release_command_event(queued).map_err(driver_error(OPERATION))
     }
 }

@@ -8,12 +8,12 @@ use opencl3::error_codes::{CL_PLATFORM_NOT_FOUND_KHR, ClError, DLOPEN_RUNTIME_LO
 use opencl3::platform::get_platforms;
 use tilewright_target::{Gpu, GpuApi};
 
-use super::failure::failed;
+use super::failure::driver_error;
 use crate::gpu::error::GpuError;
 
 /// Every device of this machine, platform after platform.
 pub(in crate::gpu) fn gpus() -> Result<Vec<Gpu>, GpuError> {
-    let gpu = |device| gpu(device).map_err(|error| failed("describing a device")(error.0));
+    let gpu = |device| gpu(device).map_err(|error| driver_error("describing a device")(error.0));
     devices()?.iter().map(gpu).collect()
 }
 
@@ -27,14 +27,14 @@ pub(super) fn device(ordinal: usize) -> Result<Device, GpuError> {
 /// All devices. They are listed once: PoCL crashes if two threads make the first query at once.
 fn devices() -> Result<&'static [Device], GpuError> {
     static DEVICES: OnceLock<Result<Vec<Device>, GpuError>> = OnceLock::new();
-    DEVICES.get_or_init(list).as_deref().map_err(GpuError::clone)
+    DEVICES.get_or_init(list_devices).as_deref().map_err(GpuError::clone)
 }
 
-fn list() -> Result<Vec<Device>, GpuError> {
+fn list_devices() -> Result<Vec<Device>, GpuError> {
     let platforms = match get_platforms() {
         Err(ClError(DLOPEN_RUNTIME_LOAD_FAILED)) => return Err(GpuError::NoDriver(GpuApi::OpenCl)),
         Err(ClError(CL_PLATFORM_NOT_FOUND_KHR)) => Vec::new(),
-        platforms => platforms.map_err(|error| failed("listing platforms")(error.0))?,
+        platforms => platforms.map_err(|error| driver_error("listing platforms")(error.0))?,
     };
     // A platform without a device returns an error.
     let ids =
@@ -68,10 +68,10 @@ fn gpu(device: &Device) -> Result<Gpu, ClError> {
 /// Older devices report it through extensions of their vendors, and CPUs through the width of their
 /// vectors.
 fn warp(device: &Device) -> usize {
-    let told = device.preferred_work_group_size_multiple();
-    let told = told.or_else(|_| device.wrap_size_nv().map(|warp| warp as usize));
-    let told = told.or_else(|_| device.wavefront_width_amd().map(|wave| wave as usize));
-    told.or_else(|_| device.native_vector_width_float().map(|lanes| lanes as usize)).unwrap_or(1)
+    let reported = device.preferred_work_group_size_multiple();
+    let reported = reported.or_else(|_| device.wrap_size_nv().map(|warp| warp as usize));
+    let reported = reported.or_else(|_| device.wavefront_width_amd().map(|wave| wave as usize));
+    reported.or_else(|_| device.native_vector_width_float().map(|lanes| lanes as usize)).unwrap_or(1)
 }
 
 /// The multiply-adds that start per cycle. On a CPU, these are the lanes of two vectors. Other

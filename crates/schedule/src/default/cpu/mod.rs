@@ -7,11 +7,11 @@
 //!    loop is contiguous. [`mod@pack`] copies operands that are used often.
 //! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 
+mod contiguous_reductions;
 mod pack;
 mod placement;
 mod threads;
 mod tile;
-mod total;
 
 use tilewright_target::Cpu;
 
@@ -23,19 +23,19 @@ impl Plan for Planner<'_, Cpu> {
     fn schedule(mut self: Box<Self>) -> Schedule {
         self.place_stages();
         for statement in self.draft.statements_in(&self.draft.body) {
-            self.guarded(|planner| planner.tile_statement(statement));
+            self.try_steps(|planner| planner.tile_statement(statement));
         }
         if self.can_be_lowered() { self.schedule } else { Schedule::default() }
     }
 
-    fn complete(mut self: Box<Self>, done: &[StatementName], own: usize) -> Schedule {
+    fn complete(mut self: Box<Self>, done: &[StatementName], program_statements: usize) -> Schedule {
         for statement in self.draft.statements_in(&self.draft.body) {
             if done.contains(&self.name_of(statement)) {
                 continue;
             }
-            match statement.0 < own {
-                true => self.guarded(|planner| planner.tile_statement(statement)),
-                false => self.guarded(|planner| planner.finish_copy(statement)),
+            match statement.0 < program_statements {
+                true => self.try_steps(|planner| planner.tile_statement(statement)),
+                false => self.try_steps(|planner| planner.finish_copy(statement)),
             };
         }
         self.schedule
@@ -47,9 +47,9 @@ impl Planner<'_, Cpu> {
     /// outside other parallel loops.
     fn finish_copy(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
-        let Some(last) = self.draft.own_loops(statement).last().copied() else { return true };
+        let Some(last) = self.draft.loops_owned_by(statement).last().copied() else { return true };
         let last = self.loop_name(last);
-        self.guarded(|planner| planner.vectorize_copy(&last));
-        self.guarded(|planner| planner.run_in_parallel(&name))
+        self.try_steps(|planner| planner.vectorize_copy(&last));
+        self.try_steps(|planner| planner.run_in_parallel(&name))
     }
 }

@@ -4,12 +4,12 @@ use tilewright_ir::{Access, VarId};
 use tilewright_target::Cpu;
 
 use crate::analysis::Stride;
-use crate::default::{Planner, one_word};
+use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, Parent, StatementId};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
+use crate::step::{LayoutDim, LoopLevel, LoopName, PromoteScope, StatementName, Step};
 
 /// The number of uses of an element for which packing it pays.
-pub(super) const PACKING_PAYS: i64 = 16;
+pub(super) const LEAST_PACKED_USES: i64 = 16;
 
 impl Planner<'_, Cpu> {
     /// Returns true when a read is repeated over some loop of the result other than the vector
@@ -17,19 +17,19 @@ impl Planner<'_, Cpu> {
     pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {
         let regular = |var: &VarId| matches!(self.stride(read, *var), Stride::Elements(_));
         let repeats = |var: &VarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
-        let own = self.draft.own_loops(statement);
+        let own = self.draft.loops_owned_by(statement);
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let uses: i64 = spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)).product();
         own.iter().all(regular)
-            && uses >= PACKING_PAYS
+            && uses >= LEAST_PACKED_USES
             && self.draft.writers(Parent::Body, read.tensor).is_empty()
-            && self.reduction_trips(statement) >= PACKING_PAYS
+            && self.reduction_trips(statement) >= LEAST_PACKED_USES
     }
 
     /// The reads along the vector that are used often enough to be packed first.
     pub(super) fn operands_to_pack(&self, statement: StatementId, vector: VarId) -> Vec<Access> {
         let reads = self.draft.statement(statement).reads();
-        let own = self.draft.own_loops(statement);
+        let own = self.draft.loops_owned_by(statement);
         let far = |read: &Access| {
             let reduced = self.loops_with(statement, LoopRole::Reduction);
             reduced.iter().any(|var| !matches!(self.stride(read, *var), Stride::Elements(0)))
@@ -76,15 +76,15 @@ impl Planner<'_, Cpu> {
         } else {
             layout.push(part(along, None, None));
         }
-        let staged = StatementName::first(format!("{}_packed", one_word(&buffer.name)));
-        let last = staged.at(format!("l{}", layout.len() - 1));
-        let at = place.map_or(Place::Root, |at| Place::Loop(at.clone()));
+        let staged = StatementName::first(format!("{}_packed", without_dots(&buffer.name)));
+        let last = staged.loop_named(format!("l{}", layout.len() - 1));
+        let at = place.map_or(LoopLevel::Root, |at| LoopLevel::Loop(at.clone()));
         let step = Step::promote(buffer.name, at, &staged.tensor, PromoteScope::Packed, layout);
-        if !self.guarded(|planner| planner.take(step)) {
+        if !self.try_steps(|planner| planner.try_step(step)) {
             return false;
         }
-        self.guarded(|planner| planner.vectorize_copy(&last));
-        self.guarded(|planner| planner.run_in_parallel(&staged))
+        self.try_steps(|planner| planner.vectorize_copy(&last));
+        self.try_steps(|planner| planner.run_in_parallel(&staged))
     }
 
     /// Vectorises the last loop of a copy.
@@ -92,7 +92,7 @@ impl Planner<'_, Cpu> {
         let Ok(var) = self.draft.find_loop(last) else { return false };
         let lanes = self.machine.lanes(4) as i64;
         if self.trips(var) <= 3 * lanes {
-            return self.take(Step::Vectorize(last.clone()));
+            return self.try_step(Step::Vectorize(last.clone()));
         }
         self.split_vector(var, lanes, 1).is_some()
     }

@@ -11,9 +11,9 @@ use crate::step::Step;
 
 /// The most times, on average, that a point may be computed so that a producer is near its
 /// consumer.
-const MOST_REPEATED: f64 = 1.25;
+const MOST_REPETITION: f64 = 1.25;
 /// The number of rows in a strip of an image.
-const STRIP: i64 = 32;
+const STRIP_ROWS: i64 = 32;
 
 impl Planner<'_, Cpu> {
     /// Inlines cheap stages, then moves producers into the loops of their consumers.
@@ -24,7 +24,7 @@ impl Planner<'_, Cpu> {
         while last > 0 {
             let after = self.draft.body.len() - last;
             if let Some(consumer) = self.draft.last_statement(&self.draft.body[last - 1..last]) {
-                self.gather_producers(consumer);
+                self.move_producers(consumer);
             }
             // The nodes that have moved into the consumer were before it.
             last = self.draft.body.len() - after - 1;
@@ -32,37 +32,38 @@ impl Planner<'_, Cpu> {
     }
 
     /// Computes producers at the outermost loop of a consumer, as far as that repeats little.
-    fn gather_producers(&mut self, consumer: StatementId) {
+    fn move_producers(&mut self, consumer: StatementId) {
         let Some(row) = self.loops_with(consumer, LoopRole::Spatial).first().copied() else { return };
         if self.draft.path(consumer).first() != Some(&row) {
             return;
         }
-        let moved = self.producers_near(row, 1.0 + 1e-9);
+        let moved = self.move_producers_to(row, 1.0 + 1e-9);
         let inside = self.draft.statements_in(self.draft.body_of(row));
-        if moved > 0 || self.trips(row) < 2 * STRIP || self.computed_outside(row, &inside).is_empty() {
+        if moved > 0 || self.trips(row) < 2 * STRIP_ROWS || self.computed_outside(row, &inside).is_empty() {
             return;
         }
         // Strips keep the number of rows that neighbouring strips share small.
         let name = self.loop_name(row);
         let (outer, inner) = (format!("{}_strip", name.name), format!("{}_row", name.name));
-        self.guarded(|planner| {
+        self.try_steps(|planner| {
             let split =
-                Step::Split { target: name.clone(), outer: outer.clone(), inner: vec![(inner, STRIP)] };
+                Step::Split { target: name.clone(), outer: outer.clone(), inner: vec![(inner, STRIP_ROWS)] };
             let strip = planner
-                .take(split)
-                .then(|| planner.draft.find_loop(&name.statement.at(outer)).ok())
+                .try_step(split)
+                .then(|| planner.draft.find_loop(&name.statement.loop_named(outer)).ok())
                 .flatten();
-            strip.is_some_and(|strip| planner.producers_near(strip, MOST_REPEATED) > 0)
+            strip.is_some_and(|strip| planner.move_producers_to(strip, MOST_REPETITION) > 0)
         });
     }
 
     /// Moves every producer that can be moved and that computes each of its points at most `most`
     /// times on average there.
-    fn producers_near(&mut self, at: VarId, most: f64) -> usize {
+    fn move_producers_to(&mut self, at: VarId, most: f64) -> usize {
         let mut needed = self.computed_outside(at, &self.draft.statements_in(self.draft.body_of(at)));
         let mut moved = 0;
         // The last-computed tensor moves first; the tensors that it needs are tried after it.
-        while let Some(tensor) = needed.iter().rev().copied().find(|tensor| self.moves(*tensor, at, most)) {
+        while let Some(tensor) = needed.iter().rev().copied().find(|tensor| self.try_move(*tensor, at, most))
+        {
             needed.remove(&tensor);
             needed.extend(self.computed_outside(at, &self.draft.writers(Parent::Loop(at), tensor)));
             moved += 1;
@@ -72,7 +73,8 @@ impl Planner<'_, Cpu> {
 
     /// The tensors that these statements read and that statements outside the loop compute.
     fn computed_outside(&self, at: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
-        let is_inside = |writer: &StatementId| self.draft.branch(Parent::Loop(at), *writer).is_some();
+        let is_inside =
+            |writer: &StatementId| self.draft.child_containing(Parent::Loop(at), *writer).is_some();
         let is_computed_outside = |tensor: &TensorId| {
             let writers = self.draft.writers(Parent::Body, *tensor);
             !writers.is_empty() && !writers.iter().any(is_inside)
@@ -83,12 +85,12 @@ impl Planner<'_, Cpu> {
     }
 
     /// Moves a producer into the loop, if that is legal and repeats little.
-    fn moves(&mut self, tensor: TensorId, at: VarId, most: f64) -> bool {
+    fn try_move(&mut self, tensor: TensorId, at: VarId, most: f64) -> bool {
         let step = Step::ComputeAt {
             tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
             at: self.loop_name(at),
         };
-        self.repetition(tensor, at) <= most && self.take(step)
+        self.repetition(tensor, at) <= most && self.try_step(step)
     }
 
     /// The average number of times that each point of a tensor would be computed at a loop.

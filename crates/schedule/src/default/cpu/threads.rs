@@ -37,9 +37,9 @@ impl Planner<'_, Cpu> {
         if Some(&chosen) != spatial.first() {
             let mut order = vec![target.clone()];
             order.extend(spatial.iter().take_while(|var| **var != chosen).map(|var| self.loop_name(*var)));
-            self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
+            self.try_steps(|planner| planner.try_step(Step::Reorder { loops: order }));
         }
-        self.take(Step::Parallel(target))
+        self.try_step(Step::Parallel(target))
     }
 
     /// The number of points that all statements inside a loop compute.

@@ -5,18 +5,18 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, VarId};
 use tilewright_target::Cpu;
 
-use super::pack::PACKING_PAYS;
+use super::pack::LEAST_PACKED_USES;
 use crate::analysis::Stride;
 use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
-use crate::lower::effort::operations;
+use crate::lower::effort::operations_per_lane;
 use crate::step::{LoopName, Step};
 
 /// The most vectors of a register tile. More leave too few registers for operands, and gain
 /// nothing.
-const MOST_TILE: i64 = 24;
+const MOST_TILE_VECTORS: i64 = 24;
 /// The most vectors in one iteration for which the loops of a reduction are unrolled.
-const MOST_WRITTEN_OUT: i64 = 48;
+const MOST_UNROLLED_VECTORS: i64 = 48;
 /// The most operations of a register tile. A long value gains little from sharing with its
 /// neighbours, and takes long to compile.
 const MOST_OPERATIONS: u64 = 2000;
@@ -27,14 +27,14 @@ impl Planner<'_, Cpu> {
         let name = self.name_of(statement);
         let reduced = self.loops_with(statement, LoopRole::Reduction);
         let done = match self.vector_loop(statement) {
-            Some(vector) if reduced.is_empty() => self.guarded(|planner| planner.tile_pointwise(vector)),
-            Some(vector) => self.guarded(|planner| planner.tile_reduction(statement, vector)),
-            None => self.guarded(|planner| planner.vectorize_reduction(statement)),
+            Some(vector) if reduced.is_empty() => self.try_steps(|planner| planner.tile_pointwise(vector)),
+            Some(vector) => self.try_steps(|planner| planner.tile_reduction(statement, vector)),
+            None => self.try_steps(|planner| planner.vectorize_reduction(statement)),
         };
         if !done {
-            self.guarded(|planner| planner.accumulate(statement));
+            self.try_steps(|planner| planner.accumulate(statement));
         }
-        self.guarded(|planner| planner.run_in_parallel(&name));
+        self.try_steps(|planner| planner.run_in_parallel(&name));
         true
     }
 
@@ -47,8 +47,8 @@ impl Planner<'_, Cpu> {
 
     /// The number of vectors of the statement's results that are worth computing together.
     pub(super) fn most_vectors(&self, statement: StatementId) -> i64 {
-        let each = operations(&self.draft.statement(statement).value);
-        ((MOST_OPERATIONS / each) as i64).clamp(1, MOST_TILE)
+        let each = operations_per_lane(&self.draft.statement(statement).value);
+        ((MOST_OPERATIONS / each) as i64).clamp(1, MOST_TILE_VECTORS)
     }
 
     /// The spatial loop along which most accesses are contiguous.
@@ -66,7 +66,7 @@ impl Planner<'_, Cpu> {
         let target = match self.stride(&own.target, var) {
             Stride::Elements(1) => 3,
             // Stores that happen only once for each reduction cost little.
-            _ if self.reduction_trips(statement) >= PACKING_PAYS => -1,
+            _ if self.reduction_trips(statement) >= LEAST_PACKED_USES => -1,
             _ => -4,
         };
         let read = |read: &Access| match self.stride(read, var) {
@@ -95,20 +95,20 @@ impl Planner<'_, Cpu> {
         let target = self.loop_name(vector);
         let trips = self.trips(vector);
         let names = ["o", "u", "v"].map(|part| format!("{}{part}", target.name));
-        let at = |name: &String| target.statement.at(name.clone());
+        let at = |name: &String| target.statement.loop_named(name.clone());
         let [outer, middle, lane] = &names;
         let mut inner = vec![(lane.clone(), lanes)];
         if registers > 1 {
             inner.insert(0, (middle.clone(), registers));
         }
         if trips <= lanes {
-            return self.take(Step::Vectorize(target.clone())).then_some((target, None));
+            return self.try_step(Step::Vectorize(target.clone())).then_some((target, None));
         }
         let split = Step::Split { target: target.clone(), outer: outer.clone(), inner };
-        if !self.take(split) || !self.take(Step::Vectorize(at(lane))) {
+        if !self.try_step(split) || !self.try_step(Step::Vectorize(at(lane))) {
             return None;
         }
-        if registers > 1 && !self.take(Step::Unroll(at(middle))) {
+        if registers > 1 && !self.try_step(Step::Unroll(at(middle))) {
             return None;
         }
         Some((at(lane), Some(at(outer))))
@@ -118,7 +118,7 @@ impl Planner<'_, Cpu> {
     pub(super) fn tile_pointwise(&mut self, vector: VarId) -> bool {
         let Some(statement) = self.draft.loop_of(vector).owner else { return false };
         let mut order: Vec<LoopName> =
-            self.draft.own_loops(statement).into_iter().map(|var| self.loop_name(var)).collect();
+            self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var)).collect();
         let own = self.loop_name(vector);
         order.retain(|other| *other != own);
         order.push(own);
@@ -132,8 +132,8 @@ impl Planner<'_, Cpu> {
 
     /// Reorders the statement's own loops, if they are not in this order already.
     pub(super) fn arrange(&mut self, statement: StatementId, order: Vec<LoopName>) -> bool {
-        let own = self.draft.own_loops(statement).into_iter().map(|var| self.loop_name(var));
-        own.eq(order.iter().cloned()) || self.take(Step::Reorder { loops: order })
+        let own = self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var));
+        own.eq(order.iter().cloned()) || self.try_step(Step::Reorder { loops: order })
     }
 
     /// Tiles a reduction whose results lie along a vector: a tile of results stays in registers.
@@ -176,7 +176,7 @@ impl Planner<'_, Cpu> {
             Some((row, count)) => self.split_rows(&row, count),
             None => (None, None),
         };
-        let middle = name.at(format!("{vector_name}u"));
+        let middle = name.loop_named(format!("{vector_name}u"));
         let middle = self.draft.find_loop(&middle).is_ok().then_some(middle);
         // The larger operand is traversed once, the smaller one repeatedly.
         let rows_first = packed.is_empty() || packed_size < rows_size;
@@ -201,9 +201,9 @@ impl Planner<'_, Cpu> {
                 self.pack(&name, &read, row, None, count);
             }
         }
-        let most = MOST_WRITTEN_OUT.min(2 * self.most_vectors(statement));
+        let most = MOST_UNROLLED_VECTORS.min(2 * self.most_vectors(statement));
         self.unroll_short(&reduced, vectors * rows.map_or(1, |(_, count)| count), most);
-        self.gather_result(&name, outer.last())
+        self.keep_in_registers(&name, outer.last())
     }
 
     /// The reduction loops, those with the smallest strides innermost.
@@ -252,15 +252,15 @@ impl Planner<'_, Cpu> {
     }
 
     pub(super) fn split_rows(&mut self, row: &LoopName, count: i64) -> (Option<LoopName>, Option<LoopName>) {
-        let at = |part: &str| row.statement.at(format!("{}{part}", row.name));
+        let at = |part: &str| row.statement.loop_named(format!("{}{part}", row.name));
         let (outer, inner) = (at("o"), at("i"));
         let split = Step::Split {
             target: row.clone(),
             outer: outer.name.clone(),
             inner: vec![(inner.name.clone(), count)],
         };
-        if self.take(split) {
-            self.take(Step::Unroll(inner.clone()));
+        if self.try_step(split) {
+            self.try_step(Step::Unroll(inner.clone()));
             (Some(outer), Some(inner))
         } else {
             (Some(row.clone()), None)
@@ -273,7 +273,7 @@ impl Planner<'_, Cpu> {
         for name in reduced.iter().rev() {
             let Ok(var) = self.draft.find_loop(name) else { return };
             written *= self.trips(var);
-            if written > most || !self.take(Step::Unroll(name.clone())) {
+            if written > most || !self.try_step(Step::Unroll(name.clone())) {
                 return;
             }
         }

@@ -12,16 +12,16 @@ use tilewright_target::Gpu;
 
 use super::THREADS;
 use crate::analysis::Stride;
-use crate::default::{Planner, one_word};
+use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, Parent, StatementId};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
+use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Step};
 
 /// The most threads that share a reduction inside a block, and the fewest steps that each thread
 /// should have.
 const PART_THREADS: i64 = 512;
 const LEAST_STEPS: i64 = 4;
 /// The most steps of a reduction that are unrolled.
-const WRITTEN_OUT: i64 = 64;
+const MOST_UNROLLED_STEPS: i64 = 64;
 /// The number of warps of a block that is enough for statements beside the block's own.
 const ENOUGH_WARPS: i64 = 2;
 
@@ -33,8 +33,8 @@ impl Planner<'_, Gpu> {
         let loops = self.loops_to_spread(statement);
         let trips: i64 = loops.iter().map(|var| self.trips(*var)).product();
         if let (true, Some(last)) = (reduces, loops.last()) {
-            self.turn_constants(statement, *last);
-            if self.guarded(|planner| planner.spread_parts_in_block(statement, &loops)) {
+            self.transpose_constants(statement, *last);
+            if self.try_steps(|planner| planner.spread_parts_in_block(statement, &loops)) {
                 return true;
             }
         }
@@ -42,17 +42,20 @@ impl Planner<'_, Gpu> {
             let own = self.draft.loop_of(*var);
             own.extent.as_constant().is_some() && own.guards.is_empty()
         });
-        let Some(all) = self.fused(statement, &loops, "t") else { return loops.is_empty() };
-        let threads = self.threads_beside(statement, trips);
+        let Some(all) = self.fuse_loops(statement, &loops, "t") else { return loops.is_empty() };
+        let threads = self.threads_in_block(statement, trips);
         if fixed && trips <= threads {
-            return self.bind(all.clone(), Unit::Thread(Axis::X)) && self.finish_total(statement, all);
+            return self.bind(all.clone(), ParallelUnit::Thread(Axis::X))
+                && self.keep_total_in_register(statement, all);
         }
-        let (outer, thread) = (self.new_name("turn"), self.new_name("thread"));
+        let (outer, thread) = (self.unused_name("round"), self.unused_name("thread"));
         let split = Step::Split { target: all, outer: outer.clone(), inner: vec![(thread.clone(), threads)] };
-        self.take(split)
-            && self.take(Step::Reorder { loops: vec![own.at(thread.clone()), own.at(outer.clone())] })
-            && self.bind(own.at(thread), Unit::Thread(Axis::X))
-            && self.finish_total(statement, own.at(outer))
+        self.try_step(split)
+            && self.try_step(Step::Reorder {
+                loops: vec![own.loop_named(thread.clone()), own.loop_named(outer.clone())],
+            })
+            && self.bind(own.loop_named(thread), ParallelUnit::Thread(Axis::X))
+            && self.keep_total_in_register(statement, own.loop_named(outer))
     }
 
     /// Splits a reduction with few results into parts, one for each thread of the block, and adds
@@ -62,29 +65,29 @@ impl Planner<'_, Gpu> {
         let [along] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
         let results: i64 = loops.iter().map(|var| self.trips(*var)).product();
         let (length, threads) = (self.trips(along), PART_THREADS.min(self.machine.block_threads as i64));
-        let steps = (LEAST_STEPS..=WRITTEN_OUT)
+        let steps = (LEAST_STEPS..=MOST_UNROLLED_STEPS)
             .find(|steps| length % steps == 0 && results.saturating_mul(length / steps) <= threads);
         let Some(steps) = steps.filter(|steps| *steps < length) else { return false };
         let names: Vec<LoopName> = loops.iter().map(|var| self.loop_name(*var)).collect();
         let along = self.loop_name(along);
-        let Some(parts) = self.cut_in_parts(&own, along, &names, steps) else { return false };
-        self.take(Step::Unroll(parts.rest))
+        let Some(parts) = self.split_into_parts(&own, along, &names, steps) else { return false };
+        self.try_step(Step::Unroll(parts.rest))
             && self.spread_whole(parts.totals).is_some()
-            && self.spread_whole(parts.sum).is_some_and(|thread| self.add_up(parts.sum, thread))
+            && self.spread_whole(parts.sum).is_some_and(|thread| self.sum_parts(parts.sum, thread))
     }
 
     /// Adds up the parts of a result in a register.
-    fn add_up(&mut self, statement: StatementId, thread: LoopName) -> bool {
+    fn sum_parts(&mut self, statement: StatementId, thread: LoopName) -> bool {
         let own = self.name_of(statement);
         let [part] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
-        self.take(Step::Unroll(self.loop_name(part))) && self.gather(&own, thread)
+        self.try_step(Step::Unroll(self.loop_name(part))) && self.keep_in_registers(&own, thread)
     }
 
     /// Binds one thread to each result of a statement, and returns the loop over threads.
     fn spread_whole(&mut self, statement: StatementId) -> Option<LoopName> {
         let loops = self.loops_to_spread(statement);
-        let all = self.fused(statement, &loops, "t")?;
-        self.bind(all.clone(), Unit::Thread(Axis::X)).then_some(all)
+        let all = self.fuse_loops(statement, &loops, "t")?;
+        self.bind(all.clone(), ParallelUnit::Thread(Axis::X)).then_some(all)
     }
 
     /// The loops of a statement's results, without those that run only once.
@@ -98,7 +101,7 @@ impl Planner<'_, Gpu> {
 
     /// The number of threads for a statement in a block: as many as its neighbours have, or as many
     /// as it needs where these are few.
-    fn threads_beside(&self, statement: StatementId, results: i64) -> i64 {
+    fn threads_in_block(&self, statement: StatementId, results: i64) -> i64 {
         let path = self.draft.path(statement);
         let block = path.iter().find(|var| matches!(self.draft.loop_of(**var).kind, LoopKind::Block(_)));
         let inside = block.map(|block| self.draft.loops_in(self.draft.body_of(*block))).unwrap_or_default();
@@ -108,51 +111,56 @@ impl Planner<'_, Gpu> {
         let target = self.draft.statement(statement).target.tensor;
         match beside {
             None => most,
-            Some(beside) if self.draft.buffers[target.index()].staged => beside,
+            Some(beside) if self.draft.buffers[target.index()].is_staged => beside,
             Some(beside) if beside >= ENOUGH_WARPS * self.machine.warp as i64 => beside,
             Some(beside) => beside.max(results.min(most)),
         }
     }
 
     /// Keeps the total of a reduction in a register, and unrolls some of its steps.
-    fn finish_total(&mut self, statement: StatementId, at: LoopName) -> bool {
+    fn keep_total_in_register(&mut self, statement: StatementId, at: LoopName) -> bool {
         let own = self.name_of(statement);
         let Some(last) = self.loops_with(statement, LoopRole::Reduction).last().copied() else { return true };
-        self.guarded(|planner| planner.gather(&own, at));
-        self.guarded(|planner| planner.write_out(last));
+        self.try_steps(|planner| planner.keep_in_registers(&own, at));
+        self.try_steps(|planner| planner.unroll_some(last));
         true
     }
 
     /// Unrolls some iterations of a loop.
-    fn write_out(&mut self, var: VarId) -> bool {
+    fn unroll_some(&mut self, var: VarId) -> bool {
         let (target, trips) = (self.loop_name(var), self.trips(var));
-        if trips <= WRITTEN_OUT {
-            return self.take(Step::Unroll(target));
+        if trips <= MOST_UNROLLED_STEPS {
+            return self.try_step(Step::Unroll(target));
         }
-        let step = (2..=WRITTEN_OUT).rev().find(|step| trips % step == 0);
+        let step = (2..=MOST_UNROLLED_STEPS).rev().find(|step| trips % step == 0);
         let Some(step) = step else { return false };
-        let (outer, inner) = (self.new_name("steps"), self.new_name("step"));
+        let (outer, inner) = (self.unused_name("steps"), self.unused_name("step"));
         let own = target.statement.clone();
-        self.take(Step::Split { target, outer, inner: vec![(inner.clone(), step)] })
-            && self.take(Step::Unroll(own.at(inner)))
+        self.try_step(Step::Split { target, outer, inner: vec![(inner.clone(), step)] })
+            && self.try_step(Step::Unroll(own.loop_named(inner)))
     }
 
     /// Transposes constants that neighbouring threads along a loop read from different rows: the
     /// dimension of that loop becomes the last.
-    fn turn_constants(&mut self, statement: StatementId, along: VarId) {
+    fn transpose_constants(&mut self, statement: StatementId, along: VarId) {
         for read in self.draft.statement(statement).reads() {
-            if let Some(layout) = self.turned(statement, &read, along) {
+            if let Some(layout) = self.transposed_layout(statement, &read, along) {
                 let tensor = self.draft.buffers[read.tensor.index()].buffer.name.clone();
-                let name = self.new_name(&format!("{}_turned", one_word(&tensor)));
-                let step = Step::promote(tensor, Place::Root, name, PromoteScope::Packed, layout);
-                self.guarded(|planner| planner.take(step));
+                let name = self.unused_name(&format!("{}_transposed", without_dots(&tensor)));
+                let step = Step::promote(tensor, LoopLevel::Root, name, PromoteScope::Packed, layout);
+                self.try_steps(|planner| planner.try_step(step));
             }
         }
     }
 
     /// The dimensions of a constant with the one that the loop walks last. None if the constant is
     /// already contiguous along the loop, or if another statement uses it too.
-    fn turned(&self, statement: StatementId, read: &Access, along: VarId) -> Option<Vec<LayoutDim>> {
+    fn transposed_layout(
+        &self,
+        statement: StatementId,
+        read: &Access,
+        along: VarId,
+    ) -> Option<Vec<LayoutDim>> {
         if !self.draft.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1))
         {
             return None;

@@ -12,27 +12,27 @@ use tilewright_ir::nest::Axis;
 use tilewright_target::Gpu;
 
 use super::THREADS;
-use super::parts::Parts;
+use super::parts::ReductionParts;
 use crate::analysis::Stride;
-use crate::default::{Planner, one_word};
+use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, StatementName, Step, Unit};
+use crate::step::{LoopName, ParallelUnit, StatementName, Step};
 
 /// The shortest reduction that threads share.
-const LONG: i64 = 32;
+const SHORTEST_SHARED: i64 = 32;
 /// The fewest iterations of a thread for which a block shares a result, rather than a warp.
 const WORTH_BLOCK: i64 = 4;
 /// The fewest iterations of a thread within a part.
 const WORTH_PARTS: i64 = 8;
 /// The factor by which there are more threads where they access memory with large strides.
-const IN_JUMPS: i64 = 4;
+const STRIDED_THREADS_FACTOR: i64 = 4;
 /// The most parts of a reduction.
 const MOST_PARTS: i64 = 1024;
 /// The number of neighbours in memory that makes contiguous reads worthwhile.
-const SIDE_BY_SIDE: i64 = 16;
+const LEAST_CONTIGUOUS: i64 = 16;
 
 /// A reduction that threads share.
-struct Shared {
+struct SharedReduction {
     own: StatementName,
     /// The results, as one loop; none where there is a single result.
     row: Option<LoopName>,
@@ -48,13 +48,13 @@ impl Planner<'_, Gpu> {
     /// Lets threads share the results of a reduction, if it has few results.
     pub(super) fn spread_combined(&mut self, statement: StatementId) -> bool {
         let Some(shared) = self.shared_reduction(statement) else { return false };
-        self.guarded(|planner| planner.spread_parts(&shared))
+        self.try_steps(|planner| planner.spread_parts(&shared))
             || shared.contiguous && self.combine_rows(&shared)
     }
 
     /// Fuses the loops of a reduction with few results: one loop for the results and one for the
     /// reduction.
-    fn shared_reduction(&mut self, statement: StatementId) -> Option<Shared> {
+    fn shared_reduction(&mut self, statement: StatementId) -> Option<SharedReduction> {
         let own = self.name_of(statement);
         let target = &self.draft.statement(statement).target;
         let scatters = target.indices.iter().any(|index| index.has_data());
@@ -63,13 +63,19 @@ impl Planner<'_, Gpu> {
         let trips =
             |loops: &[VarId]| loops.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
         let (results, length) = (trips(&spatial), trips(&reduced));
-        if scatters || length < LONG || results >= self.enough_threads() || self.is_worth_tiles(statement) {
+        if scatters
+            || length < SHORTEST_SHARED
+            || results >= self.enough_threads()
+            || self.is_worth_tiles(statement)
+        {
             return None;
         }
-        let results_walk = spatial.iter().any(|var| self.walks_memory(statement, *var));
+        let results_walk = spatial.iter().any(|var| self.reads_contiguously(statement, *var));
         let mut contiguous = !results_walk;
-        if let Some(along) = reduced.iter().copied().rev().find(|var| self.walks_memory(statement, *var)) {
-            contiguous |= self.trips(along) >= SIDE_BY_SIDE;
+        if let Some(along) =
+            reduced.iter().copied().rev().find(|var| self.reads_contiguously(statement, *var))
+        {
+            contiguous |= self.trips(along) >= LEAST_CONTIGUOUS;
             reduced.retain(|var| *var != along);
             reduced.push(along);
         }
@@ -77,16 +83,16 @@ impl Planner<'_, Gpu> {
         let (rows, alongs) = (names(&spatial), names(&reduced));
         let order = [spatial, reduced].concat();
         let reorder = Step::Reorder { loops: [rows.clone(), alongs.clone()].concat() };
-        if order != self.draft.own_loops(statement) && !self.take(reorder) {
+        if order != self.draft.loops_owned_by(statement) && !self.try_step(reorder) {
             return None;
         }
-        let along = self.as_one(&own, alongs, "along")?;
-        let row = if rows.is_empty() { None } else { Some(self.as_one(&own, rows, "row")?) };
-        Some(Shared { own, row, along, results, length, contiguous })
+        let along = self.fuse_nested(&own, alongs, "along")?;
+        let row = if rows.is_empty() { None } else { Some(self.fuse_nested(&own, rows, "row")?) };
+        Some(SharedReduction { own, row, along, results, length, contiguous })
     }
 
     /// Returns true when neighbouring iterations of a loop read neighbours in memory.
-    fn walks_memory(&self, statement: StatementId, var: VarId) -> bool {
+    fn reads_contiguously(&self, statement: StatementId, var: VarId) -> bool {
         // Reads inside subscripts cost little compared with the reads that they index.
         let mut reads = Vec::new();
         self.draft.statement(statement).value.visit_loads(&mut |load| reads.push(load));
@@ -94,21 +100,21 @@ impl Planner<'_, Gpu> {
     }
 
     /// Fuses several directly nested loops into one.
-    fn as_one(&mut self, own: &StatementName, loops: Vec<LoopName>, like: &str) -> Option<LoopName> {
+    fn fuse_nested(&mut self, own: &StatementName, loops: Vec<LoopName>, like: &str) -> Option<LoopName> {
         if let [only] = loops.as_slice() {
             return Some(only.clone());
         }
-        let name = self.new_name(like);
-        self.take(Step::Fuse { loops, name: name.clone() }).then(|| own.at(name))
+        let name = self.unused_name(like);
+        self.try_step(Step::Fuse { loops, name: name.clone() }).then(|| own.loop_named(name))
     }
 
     /// Splits a long reduction into parts, whose totals a second kernel adds up.
-    fn spread_parts(&mut self, shared: &Shared) -> bool {
+    fn spread_parts(&mut self, shared: &SharedReduction) -> bool {
         let threads = if shared.contiguous { THREADS.saturating_mul(shared.results) } else { shared.results };
         let least = if shared.contiguous { THREADS * WORTH_PARTS } else { WORTH_PARTS };
         // Threads that access memory with large strides wait long, so more threads should run
         // meanwhile.
-        let wanted = self.enough_threads() * if shared.contiguous { 1 } else { IN_JUMPS };
+        let wanted = self.enough_threads() * if shared.contiguous { 1 } else { STRIDED_THREADS_FACTOR };
         let parts = (wanted / threads).min(shared.length / least).min(MOST_PARTS);
         if parts < 2 {
             return false;
@@ -116,43 +122,43 @@ impl Planner<'_, Gpu> {
         let whole = if shared.contiguous { THREADS } else { 1 };
         let length = (shared.length + parts * whole - 1) / (parts * whole) * whole;
         let rows: Vec<LoopName> = shared.row.iter().cloned().collect();
-        let Some(parts) = self.cut_in_parts(&shared.own, shared.along.clone(), &rows, length) else {
+        let Some(parts) = self.split_into_parts(&shared.own, shared.along.clone(), &rows, length) else {
             return false;
         };
         self.spread_totals(shared, &parts, length) && self.spread_sum(parts.sum)
     }
 
     /// The first kernel: the partial totals.
-    fn spread_totals(&mut self, shared: &Shared, parts: &Parts, length: i64) -> bool {
+    fn spread_totals(&mut self, shared: &SharedReduction, parts: &ReductionParts, length: i64) -> bool {
         if !shared.contiguous {
-            return self.guarded(|planner| planner.spread_with_rows(parts.totals))
+            return self.try_steps(|planner| planner.spread_with_rows(parts.totals))
                 || self.spread_evenly(parts.totals);
         }
         let own = self.name_of(parts.totals);
-        let row = shared.row.iter().map(|row| own.at(row.name.clone()));
+        let row = shared.row.iter().map(|row| own.loop_named(row.name.clone()));
         let rows = std::iter::once(parts.part.clone()).chain(row).collect();
-        let Some(row) = self.as_one(&own, rows, "row") else { return false };
+        let Some(row) = self.fuse_nested(&own, rows, "row") else { return false };
         let results = shared.results.saturating_mul(shared.length / length.max(1));
         let (row, along) = (Some(row), parts.rest.clone());
-        self.combine_rows(&Shared { own, row, along, results, length, contiguous: true })
+        self.combine_rows(&SharedReduction { own, row, along, results, length, contiguous: true })
     }
 
     /// The second kernel, which is itself a small reduction.
     fn spread_sum(&mut self, statement: StatementId) -> bool {
-        if let [parts] = self.draft.own_loops(statement).as_slice() {
+        if let [parts] = self.draft.loops_owned_by(statement).as_slice() {
             let parts = self.loop_name(*parts);
-            return self.guarded(|planner| planner.bind(parts, Unit::Thread(Axis::X)));
+            return self.try_steps(|planner| planner.bind(parts, ParallelUnit::Thread(Axis::X)));
         }
-        self.guarded(|planner| {
+        self.try_steps(|planner| {
             let shared = planner.shared_reduction(statement).filter(|shared| shared.contiguous);
             shared.is_some_and(|shared| planner.combine_rows(&shared))
         }) || self.spread_evenly(statement)
     }
 
     /// Uses a warp or a block for each result.
-    fn combine_rows(&mut self, shared: &Shared) -> bool {
+    fn combine_rows(&mut self, shared: &SharedReduction) -> bool {
         let own = &shared.own;
-        let lanes = self.lanes_for(shared);
+        let lanes = self.threads_per_result(shared);
         let rows = (THREADS.min(self.machine.block_threads as i64) / lanes).max(1).min(shared.results);
         let spread = match &shared.row {
             Some(row) => self.spread_rows(own, row, rows),
@@ -162,25 +168,28 @@ impl Planner<'_, Gpu> {
             return false;
         }
         if shared.length <= lanes {
-            return self.bind(shared.along.clone(), Unit::Thread(Axis::X));
+            return self.bind(shared.along.clone(), ParallelUnit::Thread(Axis::X));
         }
-        let (turn, lane) = (self.new_name("turn"), self.new_name("lane"));
-        let totals = StatementName::first(self.new_name(&format!("{}_lanes", one_word(&own.tensor))));
-        let cut = Step::Split {
+        let (turn, lane) = (self.unused_name("round"), self.unused_name("lane"));
+        let totals = StatementName::first(self.unused_name(&format!("{}_lanes", without_dots(&own.tensor))));
+        let split = Step::Split {
             target: shared.along.clone(),
             outer: turn.clone(),
             inner: vec![(lane.clone(), lanes)],
         };
-        self.take(cut)
-            && self.take(Step::Rfactor { target: own.at(lane.clone()), name: totals.tensor.clone() })
-            && self.take(Step::Reorder { loops: vec![totals.at(lane.clone()), totals.at(turn)] })
-            && self.bind(totals.at(lane.clone()), Unit::Thread(Axis::X))
-            && self.bind(own.at(lane), Unit::Thread(Axis::X))
+        self.try_step(split)
+            && self
+                .try_step(Step::Rfactor { target: own.loop_named(lane.clone()), name: totals.tensor.clone() })
+            && self.try_step(Step::Reorder {
+                loops: vec![totals.loop_named(lane.clone()), totals.loop_named(turn)],
+            })
+            && self.bind(totals.loop_named(lane.clone()), ParallelUnit::Thread(Axis::X))
+            && self.bind(own.loop_named(lane), ParallelUnit::Thread(Axis::X))
     }
 
     /// The number of threads that share a result: a warp, or a block where warps are too few and
     /// each thread has enough work.
-    fn lanes_for(&self, shared: &Shared) -> i64 {
+    fn threads_per_result(&self, shared: &SharedReduction) -> i64 {
         let most = THREADS.min(self.machine.block_threads as i64).max(1);
         let warp = (self.machine.warp as i64).clamp(1, most);
         let enough = shared.results.saturating_mul(warp) >= self.enough_threads();
@@ -190,13 +199,13 @@ impl Planner<'_, Gpu> {
     /// Distributes results over blocks, several of them side by side in one block.
     fn spread_rows(&mut self, own: &StatementName, row: &LoopName, rows: i64) -> bool {
         if rows < 2 {
-            return self.bind(row.clone(), Unit::Block(Axis::X));
+            return self.bind(row.clone(), ParallelUnit::Block(Axis::X));
         }
-        let (block, beside) = (self.new_name("block"), self.new_name("beside"));
-        let cut =
+        let (block, beside) = (self.unused_name("block"), self.unused_name("row_thread"));
+        let split =
             Step::Split { target: row.clone(), outer: block.clone(), inner: vec![(beside.clone(), rows)] };
-        self.take(cut)
-            && self.bind(own.at(block), Unit::Block(Axis::X))
-            && self.bind(own.at(beside), Unit::Thread(Axis::Y))
+        self.try_step(split)
+            && self.bind(own.loop_named(block), ParallelUnit::Block(Axis::X))
+            && self.bind(own.loop_named(beside), ParallelUnit::Thread(Axis::Y))
     }
 }

@@ -23,12 +23,13 @@ impl Planner<'_, Gpu> {
     pub(super) fn spread_in_lanes(&mut self, statement: StatementId) -> bool {
         let Some(lanes) = self.lanes_of_thread(statement) else { return false };
         let spatial = self.loops_with(statement, LoopRole::Spatial);
-        let Some(all) = self.fused(statement, &spatial, "t") else { return false };
-        let (own, outer, lane) = (self.name_of(statement), self.new_name("lanes"), self.new_name("lane"));
+        let Some(all) = self.fuse_loops(statement, &spatial, "t") else { return false };
+        let (own, outer, lane) =
+            (self.name_of(statement), self.unused_name("lanes"), self.unused_name("lane"));
         let split = Step::Split { target: all, outer, inner: vec![(lane.clone(), lanes)] };
-        let lane = own.at(lane);
-        self.take(split)
-            && self.take(Step::Vectorize(lane.clone()))
+        let lane = own.loop_named(lane);
+        self.try_step(split)
+            && self.try_step(Step::Vectorize(lane.clone()))
             && self.spread_all(statement, Some(&lane))
     }
 
@@ -68,7 +69,7 @@ impl Planner<'_, Gpu> {
         let Some(last) = loops.last() else { return false };
         let strides = self.draft.buffers[access.tensor.index()].buffer.strides();
         let parts = access.indices.iter().zip(strides).map(|(index, stride)| index.scale(stride));
-        let place = parts.fold(IndexExpr::constant(0), |sum, part| sum.add(&part)).joined();
+        let place = parts.fold(IndexExpr::constant(0), |sum, part| sum.add(&part)).merge_quotients();
         // The offset counts one element after the other, however long the rows are.
         let whole = loops
             .iter()

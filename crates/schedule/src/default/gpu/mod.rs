@@ -17,9 +17,9 @@ use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
 use tilewright_target::Gpu;
 
-use crate::default::{Plan, Planner, one_word};
+use crate::default::{Plan, Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
+use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step};
 
 /// The number of threads in a block.
 pub(super) const THREADS: i64 = 256;
@@ -43,7 +43,7 @@ impl Plan for Planner<'_, Gpu> {
             }
         }
         for statement in self.draft.statements_in(&self.draft.setup) {
-            self.guarded(|planner| planner.spread_evenly(statement));
+            self.try_steps(|planner| planner.spread_evenly(statement));
         }
         self.schedule
     }
@@ -57,15 +57,15 @@ impl Planner<'_, Gpu> {
             return;
         }
         if kinds.iter().any(|kind| matches!(kind, LoopKind::Block(_))) {
-            self.guarded(|planner| planner.spread_in_block(statement));
+            self.try_steps(|planner| planner.spread_in_block(statement));
             return;
         }
-        let _ = self.guarded(|planner| planner.spread_combined(statement))
-            || self.guarded(|planner| planner.spread_tiles_of_parts(statement))
-            || self.guarded(|planner| planner.spread_tiles(statement))
-            || self.guarded(|planner| planner.spread_with_rows(statement))
-            || self.guarded(|planner| planner.spread_in_lanes(statement))
-            || self.guarded(|planner| planner.spread_evenly(statement));
+        let _ = self.try_steps(|planner| planner.spread_combined(statement))
+            || self.try_steps(|planner| planner.spread_tiles_of_parts(statement))
+            || self.try_steps(|planner| planner.spread_tiles(statement))
+            || self.try_steps(|planner| planner.spread_with_rows(statement))
+            || self.try_steps(|planner| planner.spread_in_lanes(statement))
+            || self.try_steps(|planner| planner.spread_evenly(statement));
     }
 
     /// Fuses all spatial loops into one, whose iterations are the threads of all blocks.
@@ -77,18 +77,19 @@ impl Planner<'_, Gpu> {
     /// share operands.
     pub(super) fn spread_with_rows(&mut self, statement: StatementId) -> bool {
         let Some((row, count)) = self.rows_of_thread(statement) else { return false };
-        let (own, outer, inner) = (self.name_of(statement), self.new_name("rows"), self.new_name("row"));
+        let (own, outer, inner) =
+            (self.name_of(statement), self.unused_name("rows"), self.unused_name("row"));
         let target = self.loop_name(row);
         let split = Step::Split { target, outer, inner: vec![(inner.clone(), count)] };
-        if !self.take(split) {
+        if !self.try_step(split) {
             return false;
         }
-        let row = own.at(inner);
+        let row = own.loop_named(inner);
         let all = [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
         let others = all.iter().flatten().map(|var| self.loop_name(*var)).filter(|own| *own != row);
         let order = others.chain([row.clone()]).collect();
-        self.take(Step::Reorder { loops: order })
-            && self.take(Step::Unroll(row.clone()))
+        self.try_step(Step::Reorder { loops: order })
+            && self.try_step(Step::Unroll(row.clone()))
             && self.spread_all(statement, Some(&row))
     }
 
@@ -118,34 +119,39 @@ impl Planner<'_, Gpu> {
     pub(super) fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
         let mut spatial = self.loops_with(statement, LoopRole::Spatial);
         spatial.retain(|var| inside != Some(&self.loop_name(*var)));
-        let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };
+        let Some(all) = self.fuse_loops(statement, &spatial, "t") else { return spatial.is_empty() };
         let threads = THREADS.min(self.machine.block_threads as i64);
-        let (block, thread) = (self.new_name("block"), self.new_name("thread"));
+        let (block, thread) = (self.unused_name("block"), self.unused_name("thread"));
         let own = self.name_of(statement);
         let split = Step::Split { target: all, outer: block.clone(), inner: vec![(thread.clone(), threads)] };
-        let spread = self.take(split)
-            && self.bind(own.at(block), Unit::Block(Axis::X))
-            && self.bind(own.at(thread.clone()), Unit::Thread(Axis::X));
+        let spread = self.try_step(split)
+            && self.bind(own.loop_named(block), ParallelUnit::Block(Axis::X))
+            && self.bind(own.loop_named(thread.clone()), ParallelUnit::Thread(Axis::X));
         if spread && !self.loops_with(statement, LoopRole::Reduction).is_empty() {
-            self.guarded(|planner| planner.gather(&own, own.at(thread)));
+            self.try_steps(|planner| planner.keep_in_registers(&own, own.loop_named(thread)));
         }
         spread
     }
 
     /// Keeps the results of a statement in registers.
-    pub(super) fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
-        let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
-        let at = Place::Loop(at);
-        self.take(Step::promote(&own.tensor, at, name, PromoteScope::Registers, Vec::new()))
+    pub(super) fn keep_in_registers(&mut self, own: &StatementName, at: LoopName) -> bool {
+        let name = self.unused_name(&format!("{}_registers", without_dots(&own.tensor)));
+        let at = LoopLevel::Loop(at);
+        self.try_step(Step::promote(&own.tensor, at, name, PromoteScope::Registers, Vec::new()))
     }
 
-    pub(super) fn bind(&mut self, target: LoopName, to: Unit) -> bool {
-        self.take(Step::Bind { target, to })
+    pub(super) fn bind(&mut self, target: LoopName, to: ParallelUnit) -> bool {
+        self.try_step(Step::Bind { target, to })
     }
 
     /// Fuses several loops into one. Where they are not directly nested, other spatial loops move
     /// outside first, and reduction loops inside.
-    pub(super) fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
+    pub(super) fn fuse_loops(
+        &mut self,
+        statement: StatementId,
+        loops: &[VarId],
+        name: &str,
+    ) -> Option<LoopName> {
         let [first, rest @ ..] = loops else { return None };
         let own = self.name_of(statement);
         if rest.is_empty() {
@@ -157,21 +163,22 @@ impl Planner<'_, Gpu> {
         let order: Vec<VarId> = others.chain(loops).chain(&reduced).copied().collect();
         let names =
             |planner: &Self, loops: &[VarId]| loops.iter().map(|var| planner.loop_name(*var)).collect();
-        let mut now = self.draft.own_loops(statement);
+        let mut now = self.draft.loops_owned_by(statement);
         now.retain(|var| order.contains(var));
         let are_nested = now.windows(loops.len()).any(|inner| inner == loops);
-        if !are_nested && !self.take(Step::Reorder { loops: names(self, &order) }) {
+        if !are_nested && !self.try_step(Step::Reorder { loops: names(self, &order) }) {
             return None;
         }
         let names: Vec<LoopName> = names(self, loops);
-        let name = self.new_name(name);
-        self.take(Step::Fuse { loops: names, name: name.clone() }).then(|| own.at(name))
+        let name = self.unused_name(name);
+        self.try_step(Step::Fuse { loops: names, name: name.clone() }).then(|| own.loop_named(name))
     }
 
     /// Returns an unused name that begins with this one.
-    pub(super) fn new_name(&self, like: &str) -> String {
+    pub(super) fn unused_name(&self, like: &str) -> String {
         let taken = |name: &String| {
-            self.draft.loops.iter().any(|own| own.name == *name) || self.draft.expect_free(name).is_err()
+            self.draft.loops.iter().any(|own| own.name == *name)
+                || self.draft.expect_unused_name(name).is_err()
         };
         let numbered = (2..).map(|number| format!("{like}{number}"));
         let mut names = std::iter::once(like.to_string()).chain(numbered);

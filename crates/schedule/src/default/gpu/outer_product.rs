@@ -11,26 +11,26 @@ use tilewright_ir::{Access, Atom, VarId};
 use tilewright_target::Gpu;
 
 use super::WORTH_TILES;
-use crate::default::{Planner, one_word};
+use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
+use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
 
 /// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
 /// GPU busy is taken. Along columns, the first of which at least `USED` percent are real results is
 /// taken.
-const TILES: [i64; 2] = [64, 32];
-const USED: i64 = 75;
+const TILE_SIZES: [i64; 2] = [64, 32];
+const LEAST_USED_PERCENT: i64 = 75;
 /// The most threads of a block along each loop.
-const SIDE: i64 = 16;
+const MOST_THREADS_PER_LOOP: i64 = 16;
 /// The fewest rows that are worth a tile.
 const FEWEST_ROWS: i64 = 8;
 /// The longest reduction loop that counts as a window.
-const WINDOW: i64 = 8;
+const LONGEST_WINDOW: i64 = 8;
 /// The number of reduction steps whose operands are in shared memory at a time.
-const DEPTH: i64 = 16;
+const STAGED_STEPS: i64 = 16;
 /// The number of blocks for each multiprocessor that the parts of a reduction should make up, the
 /// fewest steps of a part, and the most parts.
-const BLOCKS: f64 = 2.0;
+const BLOCKS_PER_MULTIPROCESSOR: f64 = 2.0;
 const LEAST_STEPS: i64 = 32;
 const MOST_PARTS: i64 = 16;
 
@@ -47,10 +47,10 @@ struct Tiled {
 }
 
 /// The parts of a loop over results.
-struct Cut {
+struct ResultLoops {
     block: LoopName,
     thread: LoopName,
-    own: LoopName,
+    per_thread: LoopName,
 }
 
 impl Planner<'_, Gpu> {
@@ -64,11 +64,11 @@ impl Planner<'_, Gpu> {
         let [others, reduced, windows] =
             [&tiled.others, &tiled.reduced, &tiled.windows].map(|loops| names(self, loops));
         let [along_row, along_column] = self.tile_for(&tiled);
-        let cuts = [(tiled.row, along_row), (tiled.column, along_column)];
-        let cuts = cuts.map(|(of, tile)| self.cut(statement, of, tile));
-        let [Some(row), Some(column)] = cuts else { return false };
+        let result_loops = [(tiled.row, along_row), (tiled.column, along_column)];
+        let result_loops = result_loops.map(|(of, tile)| self.split_results(statement, of, tile));
+        let [Some(row), Some(column)] = result_loops else { return false };
         let (outer, inner) = match tiled.depth {
-            Some((depth, count)) => match self.cut_depth(depth, count) {
+            Some((depth, count)) => match self.split_depth(depth, count) {
                 Some((outer, inner)) => (Some(outer), Some(inner)),
                 None => return false,
             },
@@ -77,10 +77,10 @@ impl Planner<'_, Gpu> {
         let blocks: Vec<LoopName> = others.into_iter().chain([row.block, column.block]).collect();
         let staged: Vec<LoopName> = reduced.into_iter().chain(outer).collect();
         let threads = vec![row.thread, column.thread];
-        let own = [row.own, column.own];
+        let own = [row.per_thread, column.per_thread];
         let inside = inner.into_iter().chain(windows).chain(own.clone());
         let order = blocks.iter().chain(&staged).chain(&threads).cloned().chain(inside).collect();
-        self.take(Step::Reorder { loops: order })
+        self.try_step(Step::Reorder { loops: order })
             && self.bind_tiles(statement, blocks, &staged, threads, &own)
     }
 
@@ -93,15 +93,15 @@ impl Planner<'_, Gpu> {
         own: &[LoopName; 2],
     ) -> bool {
         let name = self.name_of(statement);
-        let (block, thread) = (self.new_name("block"), self.new_name("thread"));
-        let fused = self.take(Step::Fuse { loops: blocks, name: block.clone() })
-            && self.take(Step::Fuse { loops: threads, name: thread.clone() });
-        let block = name.at(block);
+        let (block, thread) = (self.unused_name("block"), self.unused_name("thread"));
+        let fused = self.try_step(Step::Fuse { loops: blocks, name: block.clone() })
+            && self.try_step(Step::Fuse { loops: threads, name: thread.clone() });
+        let block = name.loop_named(block);
         let bound = fused
-            && self.bind(block.clone(), Unit::Block(Axis::X))
-            && self.bind(name.at(thread), Unit::Thread(Axis::X))
-            && own.iter().all(|own| self.take(Step::Unroll(own.clone())))
-            && self.gather(&name, block.clone());
+            && self.bind(block.clone(), ParallelUnit::Block(Axis::X))
+            && self.bind(name.loop_named(thread), ParallelUnit::Thread(Axis::X))
+            && own.iter().all(|own| self.try_step(Step::Unroll(own.clone())))
+            && self.keep_in_registers(&name, block.clone());
         if bound {
             self.stage_operands(statement, staged.last().unwrap_or(&block));
         }
@@ -113,9 +113,10 @@ impl Planner<'_, Gpu> {
     fn widen_columns(&mut self, statement: StatementId) {
         while let [.., next, column] = self.loops_with(statement, LoopRole::Spatial)[..] {
             let reads = self.draft.statement(statement).reads();
-            let alike = reads.iter().all(|read| moves(read, next) == moves(read, column));
-            let fuse = |planner: &mut Self| planner.fused(statement, &[next, column], "pixels").is_some();
-            if self.trips(column) >= SIDE || !alike || !self.guarded(fuse) {
+            let alike = reads.iter().all(|read| depends_on(read, next) == depends_on(read, column));
+            let fuse =
+                |planner: &mut Self| planner.fuse_loops(statement, &[next, column], "pixels").is_some();
+            if self.trips(column) >= MOST_THREADS_PER_LOOP || !alike || !self.try_steps(fuse) {
                 return;
             }
         }
@@ -132,17 +133,17 @@ impl Planner<'_, Gpu> {
         if ordered || scatters || length < WORTH_TILES {
             return None;
         }
-        let column = *spatial.iter().rev().find(|var| self.trips(**var) >= SIDE)?;
+        let column = *spatial.iter().rev().find(|var| self.trips(**var) >= MOST_THREADS_PER_LOOP)?;
         let rows = spatial.iter().filter(|var| **var != column && self.trips(**var) >= FEWEST_ROWS);
         let rows = rows.filter(|var| self.is_outer_product(statement, **var, column));
         let row = *rows.max_by_key(|var| self.trips(**var))?;
         // Windows are taken whole. The longest other loop contributes as many iterations as make up
         // the depth together with them.
         let (windows, mut reduced): (Vec<VarId>, Vec<VarId>) =
-            reduced.into_iter().partition(|var| self.trips(*var) <= WINDOW);
+            reduced.into_iter().partition(|var| self.trips(*var) <= LONGEST_WINDOW);
         let window: i64 = windows.iter().map(|var| self.trips(*var)).product();
         let longest = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]));
-        let depth = longest.map(|at| (reduced.remove(at), (DEPTH + window - 1) / window));
+        let depth = longest.map(|at| (reduced.remove(at), (STAGED_STEPS + window - 1) / window));
         let others = spatial.into_iter().filter(|var| *var != column && *var != row).collect();
         Some(Tiled { row, column, depth, others, reduced, windows })
     }
@@ -150,7 +151,7 @@ impl Planner<'_, Gpu> {
     /// Returns true when tiles would reuse operands.
     pub(super) fn is_worth_tiles(&mut self, statement: StatementId) -> bool {
         let mut found = false;
-        self.guarded(|planner| {
+        self.try_steps(|planner| {
             planner.widen_columns(statement);
             found = planner.tiled_loops(statement).is_some();
             false
@@ -160,12 +161,14 @@ impl Planner<'_, Gpu> {
 
     /// The numbers of results of a block along both loops.
     fn tile_for(&self, tiled: &Tiled) -> [i64; 2] {
-        let smallest = TILES[TILES.len() - 1];
+        let smallest = TILE_SIZES[TILE_SIZES.len() - 1];
         let tiles = |var: VarId, tile: i64| (self.trips(var) + tile - 1) / tile;
-        let used = |tile: &i64| 100 * self.trips(tiled.column) >= USED * tile * tiles(tiled.column, *tile);
-        let column = TILES.into_iter().find(used).unwrap_or(smallest);
+        let used = |tile: &i64| {
+            100 * self.trips(tiled.column) >= LEAST_USED_PERCENT * tile * tiles(tiled.column, *tile)
+        };
+        let column = TILE_SIZES.into_iter().find(used).unwrap_or(smallest);
         let busy = |tile: &i64| self.blocks(tiled, [*tile, column]) >= self.machine.processors as f64;
-        [TILES.into_iter().find(busy).unwrap_or(smallest), column]
+        [TILE_SIZES.into_iter().find(busy).unwrap_or(smallest), column]
     }
 
     /// The number of blocks, for tiles with these numbers of results along both loops.
@@ -181,7 +184,7 @@ impl Planner<'_, Gpu> {
         let Some(tiled) = self.tiled_loops(statement) else { return false };
         let Some((along, _)) = tiled.depth else { return false };
         let blocks = self.blocks(&tiled, self.tile_for(&tiled));
-        let wanted = (BLOCKS * self.machine.processors as f64 / blocks) as i64;
+        let wanted = (BLOCKS_PER_MULTIPROCESSOR * self.machine.processors as f64 / blocks) as i64;
         let parts = wanted.min(self.trips(along) / LEAST_STEPS).min(MOST_PARTS);
         if parts < 2 {
             return false;
@@ -190,45 +193,45 @@ impl Planner<'_, Gpu> {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let results: Vec<LoopName> = spatial.iter().map(|var| self.loop_name(*var)).collect();
         let (own, along) = (self.name_of(statement), self.loop_name(along));
-        let Some(parts) = self.cut_in_parts(&own, along, &results, steps) else { return false };
+        let Some(parts) = self.split_into_parts(&own, along, &results, steps) else { return false };
         self.spread_tiles(parts.totals) && self.spread_evenly(parts.sum)
     }
 
     /// Splits a loop over results into blocks, threads, and the results of each thread.
-    fn cut(&mut self, statement: StatementId, of: VarId, tile: i64) -> Option<Cut> {
-        let own = (tile / SIDE).min(self.trips(of));
+    fn split_results(&mut self, statement: StatementId, of: VarId, tile: i64) -> Option<ResultLoops> {
+        let own = (tile / MOST_THREADS_PER_LOOP).min(self.trips(of));
         let needed = (self.trips(of) + own - 1) / own;
-        let threads = (needed as u64).next_power_of_two().min(SIDE as u64) as i64;
-        let name = one_word(&self.draft.loop_of(of).name);
+        let threads = (needed as u64).next_power_of_two().min(MOST_THREADS_PER_LOOP as u64) as i64;
+        let name = without_dots(&self.draft.loop_of(of).name);
         let [block, thread, inside] =
-            ["block", "thread", "own"].map(|what| self.new_name(&format!("{name}_{what}")));
+            ["block", "thread", "result"].map(|what| self.unused_name(&format!("{name}_{what}")));
         // If the value depends on a remainder, all results of a thread get the same remainder, so
         // that one check serves all.
-        let parts = match self.asks_remainder(statement, of) {
+        let parts = match self.depends_on_remainder(statement, of) {
             true => [(inside.clone(), own), (thread.clone(), threads)],
             false => [(thread.clone(), threads), (inside.clone(), own)],
         };
         let target = self.loop_name(of);
         let at = |name: String| LoopName { name, ..target.clone() };
-        let cut = Cut { block: at(block.clone()), thread: at(thread), own: at(inside) };
-        self.take(Step::Split { target, outer: block, inner: parts.to_vec() }).then_some(cut)
+        let cut = ResultLoops { block: at(block.clone()), thread: at(thread), per_thread: at(inside) };
+        self.try_step(Step::Split { target, outer: block, inner: parts.to_vec() }).then_some(cut)
     }
 
     /// Splits a reduction loop by the number of steps that are in shared memory at a time.
-    fn cut_depth(&mut self, of: VarId, count: i64) -> Option<(LoopName, LoopName)> {
-        let name = one_word(&self.draft.loop_of(of).name);
-        let [outer, inner] = ["outer", "inner"].map(|what| self.new_name(&format!("{name}_{what}")));
+    fn split_depth(&mut self, of: VarId, count: i64) -> Option<(LoopName, LoopName)> {
+        let name = without_dots(&self.draft.loop_of(of).name);
+        let [outer, inner] = ["outer", "inner"].map(|what| self.unused_name(&format!("{name}_{what}")));
         let target = self.loop_name(of);
         let at = |name: &String| LoopName { name: name.clone(), ..target.clone() };
         let parts = (at(&outer), at(&inner));
-        self.take(Step::Split { target, outer, inner: vec![(inner, count)] }).then_some(parts)
+        self.try_step(Step::Split { target, outer, inner: vec![(inner, count)] }).then_some(parts)
     }
 
     /// Returns true when the value of a statement depends on a remainder of an expression in the
     /// loop's variable.
-    fn asks_remainder(&self, statement: StatementId, var: VarId) -> bool {
+    fn depends_on_remainder(&self, statement: StatementId, var: VarId) -> bool {
         self.draft.statement(statement).value.any_index(&mut |index| {
-            index.any(&mut |atom| matches!(atom, Atom::Mod(pair) if pair.0.mentions(var)))
+            index.any_atom(&mut |atom| matches!(atom, Atom::Mod(pair) if pair.0.mentions(var)))
         })
     }
 
@@ -241,11 +244,11 @@ impl Planner<'_, Gpu> {
         tensors.dedup();
         for tensor in tensors.into_iter().filter(|tensor| *tensor != target) {
             let tensor = self.draft.buffers[tensor.index()].buffer.name.clone();
-            let name = self.new_name(&format!("{}_shared", one_word(&tensor)));
-            self.guarded(|planner| {
-                let place = Place::Loop(at.clone());
+            let name = self.unused_name(&format!("{}_shared", without_dots(&tensor)));
+            self.try_steps(|planner| {
+                let place = LoopLevel::Loop(at.clone());
                 let promote = Step::promote(tensor, place, &name, PromoteScope::Shared, Vec::new());
-                let copied = planner.take(promote) && planner.fits_shared_memory(at);
+                let copied = planner.try_step(promote) && planner.fits_shared_memory(at);
                 let copy = planner.draft.find_statement(&StatementName::first(name));
                 copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))
             });
@@ -255,7 +258,7 @@ impl Planner<'_, Gpu> {
     /// Returns true when the buffers that are staged at a loop fit the shared memory of a block.
     fn fits_shared_memory(&self, at: &LoopName) -> bool {
         let Ok(place) = self.draft.find_loop(at) else { return false };
-        let staged = self.draft.buffers.iter().filter(|own| own.staged && own.room == Some(place));
+        let staged = self.draft.buffers.iter().filter(|own| own.is_staged && own.allocated_at == Some(place));
         let bytes: i64 = staged.map(|own| own.buffer.bytes()).fold(0, i64::saturating_add);
         bytes <= self.machine.block_shared as i64
     }
@@ -264,13 +267,14 @@ impl Planner<'_, Gpu> {
     /// only. A tile along both then reads few elements for many results.
     pub(super) fn is_outer_product(&self, statement: StatementId, row: VarId, column: VarId) -> bool {
         let reads = self.draft.statement(statement).reads();
-        let only =
-            |one: VarId, other: VarId| reads.iter().any(|read| moves(read, one) && !moves(read, other));
+        let only = |one: VarId, other: VarId| {
+            reads.iter().any(|read| depends_on(read, one) && !depends_on(read, other))
+        };
         only(row, column) && only(column, row)
     }
 }
 
 /// Returns true when an access depends on a loop.
-fn moves(read: &Access, var: VarId) -> bool {
+fn depends_on(read: &Access, var: VarId) -> bool {
     read.indices.iter().any(|index| index.mentions(var))
 }

@@ -11,12 +11,12 @@
 
 use tilewright_target::Gpu;
 
-use crate::default::{Planner, one_word};
+use crate::default::{Planner, without_dots};
 use crate::draft::StatementId;
 use crate::step::{LoopName, StatementName, Step};
 
 /// A reduction that was split into parts.
-pub(super) struct Parts {
+pub(super) struct ReductionParts {
     /// The statement that computes the partial totals.
     pub totals: StatementId,
     /// The statement that adds them up.
@@ -29,26 +29,29 @@ pub(super) struct Parts {
 impl Planner<'_, Gpu> {
     /// Splits a reduction along a loop into parts of this length, with the loop over parts outside
     /// the loops over the results.
-    pub(super) fn cut_in_parts(
+    pub(super) fn split_into_parts(
         &mut self,
         own: &StatementName,
         along: LoopName,
         results: &[LoopName],
         length: i64,
-    ) -> Option<Parts> {
-        let [part, rest] = ["part", "rest"].map(|what| self.new_name(what));
-        let totals = StatementName::first(self.new_name(&format!("{}_parts", one_word(&own.tensor))));
+    ) -> Option<ReductionParts> {
+        let [part, rest] = ["part", "rest"].map(|what| self.unused_name(what));
+        let totals = StatementName::first(self.unused_name(&format!("{}_parts", without_dots(&own.tensor))));
         let split = Step::Split { target: along, outer: part.clone(), inner: vec![(rest.clone(), length)] };
         // The loop over parts is outermost, so that the buffer of totals is allocated outside all
         // loops.
-        let order = [&[own.at(part.clone())], results].concat();
-        let cut = self.take(split)
-            && (results.is_empty() || self.take(Step::Reorder { loops: order }))
-            && self.take(Step::Rfactor { target: own.at(part.clone()), name: totals.tensor.clone() });
-        cut.then_some(Parts {
+        let order = [&[own.loop_named(part.clone())], results].concat();
+        let is_split = self.try_step(split)
+            && (results.is_empty() || self.try_step(Step::Reorder { loops: order }))
+            && self.try_step(Step::Rfactor {
+                target: own.loop_named(part.clone()),
+                name: totals.tensor.clone(),
+            });
+        is_split.then_some(ReductionParts {
             sum: self.draft.find_statement(own).ok()?,
-            part: totals.at(part),
-            rest: totals.at(rest),
+            part: totals.loop_named(part),
+            rest: totals.loop_named(rest),
             totals: self.draft.find_statement(&totals).ok()?,
         })
     }

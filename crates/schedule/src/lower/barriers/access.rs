@@ -209,7 +209,7 @@ impl<'a> Collector<'a> {
 
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
         let mut reads = Vec::new();
-        stmt.own_reads(&mut |access| reads.push(access));
+        stmt.visit_own_reads(&mut |access| reads.push(access));
         reads.into_iter().for_each(|access| self.access(access, false));
         if let Some(store) = stmt.store() {
             self.access(&store.target, true);

@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         self.tokens.get(self.at).map_or(Kind::End, |token| token.kind)
     }
 
-    fn kind_behind(&self) -> Kind {
+    fn kind_after_next(&self) -> Kind {
         self.tokens.get(self.at + 1).map_or(Kind::End, |token| token.kind)
     }
 
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn at_word(&self, word: &str) -> bool {
+    fn is_at_word(&self, word: &str) -> bool {
         self.kind() == Kind::Word && self.text() == word
     }
 
@@ -113,7 +113,7 @@ impl Cursor<'_> {
     }
 
     /// Reports an error after which the line can be parsed further.
-    fn note(&mut self, diagnostic: Diagnostic) -> Parse<()> {
+    fn report_and_continue(&mut self, diagnostic: Diagnostic) -> Parse<()> {
         self.diagnostics.push(diagnostic);
         if self.diagnostics.len() < MOST_MESSAGES { Ok(()) } else { Err(Reported) }
     }
@@ -134,7 +134,7 @@ impl Cursor<'_> {
     fn found(&self) -> String {
         match self.kind() {
             Kind::End => "the end of the line".to_owned(),
-            _ => format!("`{}`", shown(self.text())),
+            _ => format!("`{}`", quoted(self.text())),
         }
     }
 
@@ -154,7 +154,7 @@ impl Cursor<'_> {
     }
 
     /// Reports anything left on the line. `or` names what could have come instead.
-    fn end(&mut self, or: &str) -> Parse<()> {
+    fn expect_end(&mut self, or: &str) -> Parse<()> {
         if self.kind() == Kind::End {
             return Ok(());
         }
@@ -188,15 +188,15 @@ impl Cursor<'_> {
         let start = self.span();
         let mut name = self.word(what)?.to_owned();
         while self.eat(Kind::Dot) {
-            name = self.word("a name behind the dot")?.to_owned();
+            name = self.word("a name after the dot")?.to_owned();
         }
         let span = start.to(self.previous());
         if span.text(self.source) != name {
             let diagnostic = self
                 .error(span, format!("{what} is one word"))
                 .label("expected one word")
-                .help(format!("write `{}`", shown(&name)));
-            self.note(diagnostic)?;
+                .help(format!("write `{}`", quoted(&name)));
+            self.report_and_continue(diagnostic)?;
         }
         self.names.push((name.clone(), span));
         Ok((name, span))
@@ -209,7 +209,7 @@ impl Cursor<'_> {
         if self.kind() == Kind::LeftBracket {
             let diagnostic = self
                 .error(self.span(), "this step takes a tensor, not one of its statements")
-                .label(format!("not part of the name `{}`", shown(&tensor)));
+                .label(format!("not part of the name `{}`", quoted(&tensor)));
             return self.report(diagnostic);
         }
         self.names.push((tensor.clone(), start.to(self.previous())));
@@ -220,7 +220,7 @@ impl Cursor<'_> {
     fn path(&mut self, what: &str) -> Parse<Vec<String>> {
         let mut words = vec![self.word(what)?.to_owned()];
         while self.eat(Kind::Dot) {
-            words.push(self.word("a name behind the dot")?.to_owned());
+            words.push(self.word("a name after the dot")?.to_owned());
         }
         Ok(words)
     }
@@ -239,18 +239,18 @@ impl Cursor<'_> {
         let span = start.to(self.previous());
         let name = match name {
             Some(name) if !words.is_empty() => name,
-            _ => return self.without_statement(span, near),
+            _ => return self.report_missing_statement(span, near),
         };
-        let name = StatementName { tensor: words.join("."), ordinal }.at(name);
+        let name = StatementName { tensor: words.join("."), ordinal }.loop_named(name);
         self.names.push((name.to_string(), span));
         Ok(name)
     }
 
     /// Reports a loop that does not name its statement.
-    fn without_statement<T>(&mut self, span: Span, near: Option<&LoopName>) -> Parse<T> {
-        let text = shown(span.text(self.source));
+    fn report_missing_statement<T>(&mut self, span: Span, near: Option<&LoopName>) -> Parse<T> {
+        let text = quoted(span.text(self.source));
         let diagnostic = self
-            .error(span, format!("`{text}` does not say which statement it is a loop of"))
+            .error(span, format!("`{text}` does not name the statement of the loop"))
             .label("expected `STATEMENT.LOOP`");
         let help = match near {
             Some(near) => format!("write `{}.{text}`", near.statement),
@@ -264,7 +264,7 @@ impl Cursor<'_> {
         self.advance();
         let ordinal = self.number("the number of a statement, counted from 1")?;
         self.expect(Kind::RightBracket, "`]`")?;
-        self.fits(ordinal)
+        self.to_usize(ordinal)
     }
 
     /// Two or more different loops, separated by commas.
@@ -273,7 +273,7 @@ impl Cursor<'_> {
         let mut seen = HashMap::new();
         loop {
             let name = self.loop_name(loops.last())?;
-            self.distinct(&mut seen, name.to_string(), self.previous_argument())?;
+            self.expect_distinct(&mut seen, name.to_string(), self.previous_argument())?;
             loops.push(name);
             if !self.eat(Kind::Comma) {
                 break;
@@ -281,7 +281,7 @@ impl Cursor<'_> {
         }
         if loops.len() < 2 {
             let diagnostic = self.error(self.previous_argument(), "this step takes two loops or more");
-            self.note(diagnostic.label("the only one"))?;
+            self.report_and_continue(diagnostic.label("the only one"))?;
         }
         Ok(loops)
     }
@@ -292,28 +292,28 @@ impl Cursor<'_> {
     }
 
     /// Reports a name that the list already has.
-    fn distinct(&mut self, seen: &mut HashMap<String, Span>, name: String, span: Span) -> Parse<()> {
+    fn expect_distinct(&mut self, seen: &mut HashMap<String, Span>, name: String, span: Span) -> Parse<()> {
         let Some(first) = seen.get(&name) else {
             seen.insert(name, span);
             return Ok(());
         };
-        let message = format!("`{}` stands here twice", shown(&name));
-        let diagnostic =
-            Diagnostic::error(Code::NameCollision, span, message).also(*first, "the first is here");
-        self.note(diagnostic)
+        let message = format!("`{}` is listed twice", quoted(&name));
+        let diagnostic = Diagnostic::error(Code::NameCollision, span, message)
+            .secondary_label(*first, "the first is here");
+        self.report_and_continue(diagnostic)
     }
 
     /// A number that is at least 1.
     fn number(&mut self, what: &str) -> Parse<i64> {
         if self.kind() != Kind::Integer {
             let diagnostic = self.unexpected(what);
-            let negative = self.text().starts_with('-') && self.kind_behind() == Kind::Integer;
+            let negative = self.text().starts_with('-') && self.kind_after_next() == Kind::Integer;
             return self.report(if negative { diagnostic.help("it is at least 1") } else { diagnostic });
         }
         let value = self.integer()?;
         if value < 1 {
             let diagnostic = self.error(self.previous(), format!("expected {what}, found 0"));
-            self.note(diagnostic.label("it is at least 1"))?;
+            self.report_and_continue(diagnostic.label("it is at least 1"))?;
         }
         Ok(value.max(1))
     }
@@ -330,12 +330,12 @@ impl Cursor<'_> {
             return Ok(value);
         }
         let diagnostic = Diagnostic::error(Code::Syntax, span, "this number is too large");
-        self.note(diagnostic.help(format!("the largest is {}", i64::MAX)))?;
+        self.report_and_continue(diagnostic.help(format!("the largest is {}", i64::MAX)))?;
         Ok(1)
     }
 
     /// Converts a number to `usize`, or reports that it is too large.
-    fn fits(&mut self, value: i64) -> Parse<usize> {
+    fn to_usize(&mut self, value: i64) -> Parse<usize> {
         match usize::try_from(value) {
             Ok(value) => Ok(value),
             Err(_) => {
@@ -347,7 +347,7 @@ impl Cursor<'_> {
 }
 
 /// A part of the text as quoted in messages: not too long, and without control characters.
-fn shown(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut start: String = text.chars().take(40).map(clean).collect();
     if start.len() < text.len() && text.chars().nth(40).is_some() {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use tilewright_syntax::diagnostic::similar;
+use tilewright_syntax::diagnostic::most_similar;
 use tilewright_syntax::{Code, Diagnostic, Span};
 
-use super::{Cursor, Parse, Reported, shown};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
+use super::{Cursor, Parse, Reported, quoted};
+use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Step};
 use crate::text::keyword::Keyword;
 use crate::text::token::Kind;
 
@@ -49,9 +49,9 @@ impl Cursor<'_> {
         }
         // A comparison with a word of any length would take too long.
         let typed: String = word.chars().take(40).collect::<String>().to_lowercase();
-        let meant = known.into_iter().find(|name| *name == typed).or_else(|| similar(&typed, known));
+        let meant = known.into_iter().find(|name| *name == typed).or_else(|| most_similar(&typed, known));
         let diagnostic =
-            Diagnostic::error(Code::Syntax, self.span(), format!("there is no step `{}`", shown(word)))
+            Diagnostic::error(Code::Syntax, self.span(), format!("there is no step `{}`", quoted(word)))
                 .note(steps);
         self.report(match meant {
             Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
@@ -61,37 +61,37 @@ impl Cursor<'_> {
 
     fn split(&mut self) -> Parse<Step> {
         let target = self.loop_name(None)?;
-        self.arrow("the names of the parts")?;
+        self.expect_arrow("the names of the parts")?;
         let (outer, span) = self.new_name("the name of the outermost part")?;
         if self.kind() == Kind::Colon {
-            self.outer_iterations(&outer)?;
+            self.report_outer_iterations(&outer)?;
         }
         let mut seen = HashMap::from([(outer.clone(), span)]);
         let mut inner = Vec::new();
         while self.eat(Kind::Comma) {
             let (name, span) = self.new_name("the name of a part")?;
-            self.distinct(&mut seen, name.clone(), span)?;
+            self.expect_distinct(&mut seen, name.clone(), span)?;
             let iterations = self.iterations(&name)?;
             inner.push((name, iterations));
         }
-        self.end("`,` or ")?;
+        self.expect_end("`,` or ")?;
         if inner.is_empty() {
             let message = "a split into one part only gives the loop another name";
             let diagnostic = self.with_example(Diagnostic::warning(Code::Syntax, span, message));
-            self.note(diagnostic)?;
+            self.report_and_continue(diagnostic)?;
         }
         Ok(Step::Split { target, outer, inner })
     }
 
     /// Reports a number of iterations on the first part.
-    fn outer_iterations(&mut self, name: &str) -> Parse<()> {
+    fn report_outer_iterations(&mut self, name: &str) -> Parse<()> {
         let colon = self.advance();
         self.number("a number of iterations")?;
         let diagnostic = self
             .error(colon.to(self.previous()), "the first part takes no number of iterations")
-            .label("it runs as often as the others leave")
-            .help(format!("write `{}`", shown(name)));
-        self.note(diagnostic)
+            .label("the other parts determine its number of iterations")
+            .help(format!("write `{}`", quoted(name)));
+        self.report_and_continue(diagnostic)
     }
 
     /// `:12` after the name of a part.
@@ -101,10 +101,10 @@ impl Cursor<'_> {
         }
         let end = self.previous().end;
         let diagnostic = self
-            .error(Span { start: end, end }, format!("`{}` has no number of iterations", shown(name)))
+            .error(Span { start: end, end }, format!("`{}` has no number of iterations", quoted(name)))
             .label("expected `:` and a number")
             .help("every part but the first has one");
-        self.note(diagnostic)?;
+        self.report_and_continue(diagnostic)?;
         // If neither the next part nor the end of the line follows, a second message would not
         // help.
         if matches!(self.kind(), Kind::Comma | Kind::End) { Ok(1) } else { Err(Reported) }
@@ -112,15 +112,15 @@ impl Cursor<'_> {
 
     fn fuse(&mut self) -> Parse<Step> {
         let loops = self.loops()?;
-        self.arrow("the name of the new loop, or `,` and another loop")?;
+        self.expect_arrow("the name of the new loop, or `,` and another loop")?;
         let (name, _) = self.new_name("the name of the new loop")?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Fuse { loops, name })
     }
 
     fn reorder(&mut self) -> Parse<Step> {
         let loops = self.loops()?;
-        self.end("`,` or ")?;
+        self.expect_end("`,` or ")?;
         Ok(Step::Reorder { loops })
     }
 
@@ -128,41 +128,41 @@ impl Cursor<'_> {
         let target = self.loop_name(None)?;
         if self.kind() == Kind::Comma {
             let diagnostic =
-                self.unexpected("the end of the line").help("this step takes one loop; repeat it");
+                self.unexpected("the end of the line").help("this step takes one loop: repeat the step");
             return self.report(diagnostic);
         }
-        self.end("")?;
+        self.expect_end("")?;
         Ok(step(target))
     }
 
     fn bind(&mut self) -> Parse<Step> {
         let target = self.loop_name(None)?;
-        self.arrow("`block.x` or `thread.x`")?;
+        self.expect_arrow("`block.x` or `thread.x`")?;
         let to = self.unit()?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Bind { target, to })
     }
 
     /// `block.x`, `thread.y`, and so on.
-    fn unit(&mut self) -> Parse<Unit> {
+    fn unit(&mut self) -> Parse<ParallelUnit> {
         let wanted = "`block.x`, `block.y`, `block.z`, `thread.x`, `thread.y` or `thread.z`";
         let word =
             |this: &Self| if this.kind() == Kind::Word { this.text().to_owned() } else { String::new() };
         let (start, first) = (self.span(), word(self));
-        if !matches!(first.as_str(), "block" | "thread") || self.kind_behind() != Kind::Dot {
+        if !matches!(first.as_str(), "block" | "thread") || self.kind_after_next() != Kind::Dot {
             return self.expected(wanted);
         }
         self.advance();
         self.advance();
         let named = format!("{first}.{}", word(self));
-        match Unit::ALL.into_iter().find(|unit| unit.to_string() == named) {
+        match ParallelUnit::ALL.into_iter().find(|unit| unit.to_string() == named) {
             Some(unit) => {
                 self.advance();
                 Ok(unit)
             }
             None => {
                 let diagnostic =
-                    self.error(start.to(self.span()), format!("there is no `{}`", shown(&named)));
+                    self.error(start.to(self.span()), format!("there is no `{}`", quoted(&named)));
                 self.report(diagnostic.help(format!("it is one of {wanted}")))
             }
         }
@@ -170,7 +170,7 @@ impl Cursor<'_> {
 
     fn inline(&mut self) -> Parse<Step> {
         let tensor = self.tensor()?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Inline { tensor })
     }
 
@@ -178,24 +178,24 @@ impl Cursor<'_> {
         let tensor = self.tensor()?;
         self.expect(Kind::Comma, "`,` and a loop")?;
         let at = self.loop_name(None)?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::ComputeAt { tensor, at })
     }
 
     fn promote(&mut self) -> Parse<Step> {
         let tensor = self.tensor()?;
-        self.fixed_word("at", "`at` and a loop, or `at root`")?;
+        self.expect_word("at", "`at` and a loop, or `at root`")?;
         let at = self.place()?;
-        self.arrow("the name of the buffer")?;
+        self.expect_arrow("the name of the buffer")?;
         let (name, _) = self.new_name("the name of the buffer")?;
         let scope = self.scope()?;
-        let gathered = self.at_word("gathered");
+        let gathered = self.is_at_word("gathered");
         if gathered {
             self.advance();
         }
         let layout = if self.kind() == Kind::LeftParen { self.layout()? } else { Vec::new() };
-        let pad = if self.at_word("pad") { self.pad(scope)? } else { 0 };
-        self.end(if layout.is_empty() { "a layout in parentheses or " } else { "" })?;
+        let pad = if self.is_at_word("pad") { self.pad(scope)? } else { 0 };
+        self.expect_end(if layout.is_empty() { "a layout in parentheses or " } else { "" })?;
         Ok(Step::Promote { tensor, at, name, scope, gathered, layout, pad })
     }
 
@@ -204,23 +204,24 @@ impl Cursor<'_> {
         let start = self.advance();
         let pad = self.number("a number of elements")?;
         if scope != PromoteScope::Shared {
-            let diagnostic = self.error(start.to(self.previous()), "only shared memory has banks to pad for");
+            let message = "only buffers in shared memory can be padded";
+            let diagnostic = self.error(start.to(self.previous()), message);
             return self.report(diagnostic);
         }
         Ok(pad)
     }
 
     /// `root` or a loop. A tensor may be called `root`; its loops are `root.i`.
-    fn place(&mut self) -> Parse<Place> {
-        if self.at_word("root") && !matches!(self.kind_behind(), Kind::Dot | Kind::LeftBracket) {
+    fn place(&mut self) -> Parse<LoopLevel> {
+        if self.is_at_word("root") && !matches!(self.kind_after_next(), Kind::Dot | Kind::LeftBracket) {
             let span = self.advance();
             self.names.push(("root".to_owned(), span));
-            return Ok(Place::Root);
+            return Ok(LoopLevel::Root);
         }
         if self.kind() != Kind::Word {
             return self.expected("a loop, `STATEMENT.LOOP`, or `root`");
         }
-        self.loop_name(None).map(Place::Loop)
+        self.loop_name(None).map(LoopLevel::Loop)
     }
 
     fn scope(&mut self) -> Parse<PromoteScope> {
@@ -230,9 +231,9 @@ impl Cursor<'_> {
             self.advance();
             return Ok(scope);
         }
-        let diagnostic = self.unexpected("`packed`, `shared` or `registers`, where the buffer lives");
+        let diagnostic = self.unexpected("`packed`, `shared` or `registers`, the memory of the buffer");
         let typed: String = text.chars().take(40).collect();
-        self.report(match similar(&typed, ["packed", "shared", "registers"]) {
+        self.report(match most_similar(&typed, ["packed", "shared", "registers"]) {
             Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
             None => diagnostic,
         })
@@ -263,16 +264,16 @@ impl Cursor<'_> {
     fn layout_dim(&mut self) -> Parse<LayoutDim> {
         let start = self.span();
         let dimension = self.dimension()?;
-        let modulo = self.behind(Kind::Percent)?;
-        let divide = self.behind(Kind::Slash)?;
+        let modulo = self.number_after(Kind::Percent)?;
+        let divide = self.number_after(Kind::Slash)?;
         if let (None, Some(divide), Kind::Percent) = (modulo, divide, self.kind()) {
-            return self.remainder_last(start, dimension, divide);
+            return self.report_remainder_order(start, dimension, divide);
         }
         Ok(LayoutDim { dimension, modulo, divide })
     }
 
     /// The number after an operator, if the operator is there.
-    fn behind(&mut self, operator: Kind) -> Parse<Option<i64>> {
+    fn number_after(&mut self, operator: Kind) -> Parse<Option<i64>> {
         match self.eat(operator) {
             true => self.number("a number of at least 1").map(Some),
             false => Ok(None),
@@ -294,16 +295,16 @@ impl Cursor<'_> {
         };
         let span = self.advance();
         let dimension = self.value(digits, span)?;
-        self.fits(dimension)
+        self.to_usize(dimension)
     }
 
     /// Reports `d1/8%4`, which must be written `d1%32/8`.
-    fn remainder_last(&mut self, start: Span, dimension: usize, divide: i64) -> Parse<LayoutDim> {
+    fn report_remainder_order(&mut self, start: Span, dimension: usize, divide: i64) -> Parse<LayoutDim> {
         let wrong = self.advance();
         let modulo = self.number("a number of at least 1")?;
         let diagnostic = self
             .error(start.to(self.previous()), "the remainder comes before the quotient")
-            .also(wrong, "too late here");
+            .secondary_label(wrong, "the remainder is here");
         self.report(match modulo.checked_mul(divide) {
             Some(modulo) => diagnostic.help(format!("the same is `d{dimension}%{modulo}/{divide}`")),
             None => diagnostic,
@@ -312,40 +313,40 @@ impl Cursor<'_> {
 
     fn rfactor(&mut self) -> Parse<Step> {
         let target = self.loop_name(None)?;
-        self.arrow("the name of the partial totals")?;
+        self.expect_arrow("the name of the partial totals")?;
         let (name, _) = self.new_name("the name of the partial totals")?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Rfactor { target, name })
     }
 
     fn pipeline(&mut self) -> Parse<Step> {
         let target = self.loop_name(None)?;
-        self.fixed_word("stages", "`stages` and a number")?;
+        self.expect_word("stages", "`stages` and a number")?;
         let stages = self.number("a number of stages")?;
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Pipeline { target, stages })
     }
 
     fn prefetch(&mut self) -> Parse<Step> {
         let tensor = self.tensor()?;
-        self.fixed_word("at", "`at` and a loop")?;
+        self.expect_word("at", "`at` and a loop")?;
         let at = self.loop_name(None)?;
-        self.fixed_word("ahead", "`ahead` and a number of iterations")?;
+        self.expect_word("ahead", "`ahead` and a number of iterations")?;
         let ahead = self.number("a number of iterations")?;
         let of = match self.kind() {
             Kind::End => at.clone(),
             _ => {
-                self.fixed_word("of", "`of` and a loop, or the end of the line")?;
+                self.expect_word("of", "`of` and a loop, or the end of the line")?;
                 self.loop_name(Some(&at))?
             }
         };
-        self.end("")?;
+        self.expect_end("")?;
         Ok(Step::Prefetch { tensor, at, ahead, of })
     }
 
     /// A word that must stand at this place of the step.
-    fn fixed_word(&mut self, word: &str, what: &str) -> Parse<()> {
-        if !self.at_word(word) {
+    fn expect_word(&mut self, word: &str, what: &str) -> Parse<()> {
+        if !self.is_at_word(word) {
             return self.expected(what);
         }
         self.advance();
@@ -353,7 +354,7 @@ impl Cursor<'_> {
     }
 
     /// `->`, which stands before the names that a step gives.
-    fn arrow(&mut self, before: &str) -> Parse<()> {
+    fn expect_arrow(&mut self, before: &str) -> Parse<()> {
         if self.eat(Kind::Arrow) {
             return Ok(());
         }

@@ -9,12 +9,12 @@ use tilewright_ir::nest::{Buffer, Stmt};
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, walk};
 
 /// Returns the nest with such buffers flattened to one dimension.
-pub(super) fn flattened(nest: &LoopNest) -> Cow<'_, LoopNest> {
+pub(super) fn flatten_buffers(nest: &LoopNest) -> Cow<'_, LoopNest> {
     let mut gains = vec![Gain::Unknown; nest.buffers.len()];
     walk::visit(&nest.body, &mut |stmt| {
         let mut add = |access: &Access| {
             let gain = &mut gains[access.tensor.index()];
-            *gain = gain.and(Gain::of(access, nest.buffer(access.tensor)));
+            *gain = gain.and(Gain::for_access(access, nest.buffer(access.tensor)));
         };
         stmt.element().into_iter().for_each(&mut add);
         stmt.store().into_iter().for_each(|store| store.value.visit_loads(&mut add));
@@ -25,7 +25,7 @@ pub(super) fn flattened(nest: &LoopNest) -> Cow<'_, LoopNest> {
     let mut flat = nest.clone();
     let mut flatten = |access: &mut Access| {
         if gains[access.tensor.index()] == Gain::Yes {
-            access.indices = vec![place(access, nest.buffer(access.tensor))];
+            access.indices = vec![linear_offset(access, nest.buffer(access.tensor))];
         }
     };
     walk::visit_mut(&mut flat.body, &mut |stmt: &mut Stmt| {
@@ -47,9 +47,9 @@ enum Gain {
 }
 
 impl Gain {
-    fn of(access: &Access, buffer: &Buffer) -> Gain {
-        let before = access.indices.iter().any(is_cut);
-        match (before, is_cut(&place(access, buffer))) {
+    fn for_access(access: &Access, buffer: &Buffer) -> Gain {
+        let before = access.indices.iter().any(has_quotient);
+        match (before, has_quotient(&linear_offset(access, buffer))) {
             (_, true) => Gain::No,
             (true, false) => Gain::Yes,
             (false, false) => Gain::Unknown,
@@ -65,11 +65,11 @@ impl Gain {
     }
 }
 
-fn is_cut(index: &IndexExpr) -> bool {
-    index.any(&mut |atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_)))
+fn has_quotient(index: &IndexExpr) -> bool {
+    index.any_atom(&mut |atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_)))
 }
 
-fn place(access: &Access, buffer: &Buffer) -> IndexExpr {
+fn linear_offset(access: &Access, buffer: &Buffer) -> IndexExpr {
     let parts = access.indices.iter().zip(buffer.strides());
-    parts.fold(IndexExpr::constant(0), |sum, (index, stride)| sum.add(&index.scale(stride))).joined()
+    parts.fold(IndexExpr::constant(0), |sum, (index, stride)| sum.add(&index.scale(stride))).merge_quotients()
 }

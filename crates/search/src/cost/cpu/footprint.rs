@@ -3,10 +3,10 @@
 use tilewright_ir::nest::Buffer;
 use tilewright_ir::{Access, Atom, IndexExpr, VarId};
 
-use super::instructions::loads;
+use super::instructions::visit_loads;
 
 /// The size of a cache line in bytes.
-pub(super) const LINE: f64 = 64.0;
+pub(super) const LINE_BYTES: f64 = 64.0;
 
 /// The range of a subscript while variables run: the distance from its least to its greatest value,
 /// and the number of values.
@@ -61,7 +61,7 @@ impl Reach {
             }
             Atom::Data(data) => {
                 let mut values = 1.0;
-                loads(&data.value, &mut |access| {
+                visit_loads(&data.value, &mut |access| {
                     access.indices.iter().for_each(|index| values *= Reach::of(index, trips).values);
                 });
                 Reach { width: if values > 1.0 { f64::INFINITY } else { 0.0 }, values }
@@ -77,11 +77,11 @@ fn divisor(expr: &IndexExpr) -> f64 {
 
 /// The largest number of dimensions that are distinguished. The outer dimensions of a tensor with
 /// more count as one.
-const MOST_DIMS: usize = 6;
+const MAX_DIMS: usize = 6;
 
 /// The part of a region along one dimension.
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
+struct DimensionRange {
     /// The least and the greatest value of the subscript when the outer loops are at 0.
     from: f64,
     to: f64,
@@ -93,7 +93,7 @@ struct Side {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Region {
     /// The dimensions, innermost first.
-    sides: [Side; MOST_DIMS],
+    dimensions: [DimensionRange; MAX_DIMS],
     count: usize,
 }
 
@@ -101,12 +101,12 @@ impl Region {
     /// The region that an access touches, given the trip count of each variable's loop; 1 for
     /// variables that stay fixed.
     pub fn of(access: &Access, trips: &dyn Fn(VarId) -> f64) -> Region {
-        let mut region = Region { count: access.indices.len().min(MOST_DIMS), ..Region::default() };
+        let mut region = Region { count: access.indices.len().min(MAX_DIMS), ..Region::default() };
         for (at, index) in access.indices.iter().rev().enumerate() {
             let (from, reach) = (index.constant_part() as f64, Reach::of(index, trips));
-            match region.sides.get_mut(at) {
-                Some(side) => *side = Side { from, to: from + reach.width, values: reach.values },
-                None => region.sides[MOST_DIMS - 1].values *= reach.values,
+            match region.dimensions.get_mut(at) {
+                Some(side) => *side = DimensionRange { from, to: from + reach.width, values: reach.values },
+                None => region.dimensions[MAX_DIMS - 1].values *= reach.values,
             }
         }
         region
@@ -114,29 +114,32 @@ impl Region {
 
     /// Extends the region to include another region of the same buffer.
     pub fn join(&mut self, other: &Region) {
-        for (own, other) in self.sides.iter_mut().zip(&other.sides).take(self.count) {
+        for (own, other) in self.dimensions.iter_mut().zip(&other.dimensions).take(self.count) {
             let same = own.from == other.from && own.to == other.to;
-            let joined =
-                Side { from: own.from.min(other.from), to: own.to.max(other.to), values: own.values };
+            let joined = DimensionRange {
+                from: own.from.min(other.from),
+                to: own.to.max(other.to),
+                values: own.values,
+            };
             // Elements between both regions that neither touches do not count.
             let values = if same { own.values.max(other.values) } else { own.values + other.values };
-            *own = Side { values: values.min(joined.to - joined.from + 1.0), ..joined };
+            *own = DimensionRange { values: values.min(joined.to - joined.from + 1.0), ..joined };
         }
     }
 
     /// The number of touched elements.
     pub fn elements(&self) -> f64 {
-        self.sides[..self.count].iter().map(|side| side.values.max(1.0)).product()
+        self.dimensions[..self.count].iter().map(|side| side.values.max(1.0)).product()
     }
 
     /// The cache lines of the region in a buffer.
     pub fn lines(&self, buffer: &Buffer) -> Lines {
         let element = buffer.dtype.bytes() as f64;
-        let mut lines = Lines { rows: 1.0, run: element, steps: [(1.0, LINE); MOST_DIMS], count: 0 };
+        let mut lines = Lines { rows: 1.0, run: element, steps: [(1.0, LINE_BYTES); MAX_DIMS], count: 0 };
         let mut distance = element;
-        for (side, extent) in self.sides[..self.count].iter().zip(buffer.shape.iter().rev()) {
+        for (side, extent) in self.dimensions[..self.count].iter().zip(buffer.shape.iter().rev()) {
             let width = (side.to - side.from).min(*extent as f64 - 1.0).max(0.0);
-            lines.dimension(side.values.min(width + 1.0).max(1.0), width, distance);
+            lines.add_dimension(side.values.min(width + 1.0).max(1.0), width, distance);
             distance *= *extent as f64;
         }
         lines
@@ -150,7 +153,7 @@ pub(super) struct Lines {
     /// The number of bytes of a row.
     run: f64,
     /// The number of rows and their distance in bytes, for every dimension with several rows.
-    steps: [(f64, f64); MOST_DIMS],
+    steps: [(f64, f64); MAX_DIMS],
     count: usize,
 }
 
@@ -160,12 +163,12 @@ impl Lines {
     }
 
     /// Adds the next dimension, whose neighbours are `distance` bytes apart.
-    fn dimension(&mut self, values: f64, width: f64, distance: f64) {
+    fn add_dimension(&mut self, values: f64, width: f64, distance: f64) {
         if values <= 1.0 {
             return;
         }
         let apart = distance * (width + 1.0) / values;
-        if apart <= self.run.max(LINE) && self.count == 0 {
+        if apart <= self.run.max(LINE_BYTES) && self.count == 0 {
             self.run += width * distance;
         } else {
             self.rows *= values;
@@ -181,20 +184,20 @@ impl Lines {
 
     /// The number of bytes of all touched cache lines.
     pub fn bytes(&self) -> f64 {
-        let aligned = self.steps().iter().all(|(_, apart)| (apart / LINE).fract() == 0.0);
-        let lines = if aligned { (self.run / LINE).ceil() } else { self.run / LINE + 0.8 };
-        self.rows * lines.max(1.0) * LINE
+        let aligned = self.steps().iter().all(|(_, apart)| (apart / LINE_BYTES).fract() == 0.0);
+        let lines = if aligned { (self.run / LINE_BYTES).ceil() } else { self.run / LINE_BYTES + 0.8 };
+        self.rows * lines.max(1.0) * LINE_BYTES
     }
 
     /// The factor by which the occupied cache space exceeds the bytes of the lines, because the
     /// lines map to few sets. `period` is the number of bytes after which sets repeat, and `ways`
     /// is the associativity. A few rows never exceed a set.
-    pub fn crowding(&self, period: f64, ways: usize) -> f64 {
-        let run_lines = (self.run / LINE).ceil().max(1.0);
+    pub fn conflict_factor(&self, period: f64, ways: usize) -> f64 {
+        let run_lines = (self.run / LINE_BYTES).ceil().max(1.0);
         let many = self.steps().iter().filter(|(rows, _)| *rows > ways as f64 / 2.0);
         let crowding = many.map(|(rows, apart)| {
-            let distinct = period / common_divisor(*apart, period).max(LINE);
-            if *rows <= distinct { 1.0 } else { (period / LINE / (distinct * run_lines)).max(1.0) }
+            let distinct = period / common_divisor(*apart, period).max(LINE_BYTES);
+            if *rows <= distinct { 1.0 } else { (period / LINE_BYTES / (distinct * run_lines)).max(1.0) }
         });
         crowding.fold(1.0, f64::max)
     }

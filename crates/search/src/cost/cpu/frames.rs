@@ -20,7 +20,7 @@ pub(super) type FrameId = usize;
 
 /// How a frame runs its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// The whole body, or a loop whose iterations run one after another.
     Serial,
     /// A loop whose iterations are spread over threads.
@@ -36,7 +36,7 @@ pub(super) enum Kind {
 /// A loop or one side of a branch.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The enclosing frame; the whole body is its own parent.
     pub parent: FrameId,
     /// How often the frame runs its contents each time it is reached. Below 1 for a branch.
@@ -44,7 +44,7 @@ pub(super) struct Frame {
     /// How often the contents run in a call, where all lanes of a vector count once.
     pub runs: f64,
     /// The root-level statement that contains the frame.
-    pub unit: usize,
+    pub root_statement: usize,
 }
 
 /// All frames of a nest, and those that are open during the traversal.
@@ -53,24 +53,24 @@ pub(super) struct Frames {
     /// The open frames, outermost first.
     pub stack: Vec<FrameId>,
     /// The position in `stack` of each variable's open frame, and the variable of each open frame.
-    places: Vec<Option<usize>>,
-    open: Vec<Option<VarId>>,
+    depths: Vec<Option<usize>>,
+    open_vars: Vec<Option<VarId>>,
     /// The range of each variable: its first value, and one past its last.
     ranges: Vec<(i64, i64)>,
-    pub unit: usize,
+    pub root_statement: usize,
 }
 
 impl Frames {
     pub fn new(nest: &LoopNest) -> Frames {
-        let root = Frame { kind: Kind::Serial, parent: 0, trips: 1.0, runs: 1.0, unit: 0 };
+        let root = Frame { kind: FrameKind::Serial, parent: 0, trips: 1.0, runs: 1.0, root_statement: 0 };
         let vars = nest.vars.len();
         Frames {
             all: vec![root],
             stack: vec![0],
-            open: vec![None],
-            places: vec![None; vars],
+            open_vars: vec![None],
+            depths: vec![None; vars],
             ranges: vec![(0, 1); vars],
-            unit: 0,
+            root_statement: 0,
         }
     }
 
@@ -80,22 +80,22 @@ impl Frames {
     }
 
     /// The open frame at a position.
-    pub fn at(&self, place: usize) -> &Frame {
-        &self.all[self.stack[place]]
+    pub fn frame_at(&self, depth: usize) -> &Frame {
+        &self.all[self.stack[depth]]
     }
 
     /// The position of the open frame of a variable.
-    pub fn place(&self, var: VarId) -> Option<usize> {
-        self.places.get(var.index()).copied().flatten()
+    pub fn depth(&self, var: VarId) -> Option<usize> {
+        self.depths.get(var.index()).copied().flatten()
     }
 
-    fn push(&mut self, kind: Kind, trips: f64, var: Option<VarId>) {
-        let copies = if kind == Kind::Vector { 1.0 } else { trips };
+    fn push(&mut self, kind: FrameKind, trips: f64, var: Option<VarId>) {
+        let copies = if kind == FrameKind::Vector { 1.0 } else { trips };
         let parent = self.innermost();
         let runs = self.all[parent].runs * copies;
-        self.all.push(Frame { kind, parent, trips, runs, unit: self.unit });
+        self.all.push(Frame { kind, parent, trips, runs, root_statement: self.root_statement });
         self.stack.push(self.all.len() - 1);
-        self.open.push(var);
+        self.open_vars.push(var);
     }
 
     /// Opens a loop. Returns `None` if the loop has no iterations.
@@ -106,28 +106,28 @@ impl Frames {
         }
         let kind = match inner.kind {
             // This is the model of a CPU, whose nests have no block and thread loops.
-            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => Kind::Serial,
-            LoopKind::Parallel => Kind::Parallel,
-            LoopKind::Vector => Kind::Vector,
-            LoopKind::Unrolled => Kind::Unrolled,
+            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => FrameKind::Serial,
+            LoopKind::Parallel => FrameKind::Parallel,
+            LoopKind::Vector => FrameKind::Vector,
+            LoopKind::Unrolled => FrameKind::Unrolled,
         };
-        let busiest = if kind == Kind::Parallel { (trips / cores.max(1) as f64).ceil() } else { trips };
+        let busiest = if kind == FrameKind::Parallel { (trips / cores.max(1) as f64).ceil() } else { trips };
         self.push(kind, busiest, Some(inner.var));
         let own = inner.var.index();
-        self.places[own] = Some(self.stack.len() - 1);
+        self.depths[own] = Some(self.stack.len() - 1);
         self.ranges[own] = (0, most.max(1));
         Some(())
     }
 
     /// Opens one side of a branch, which is taken with this probability.
-    pub fn choose(&mut self, share: f64) {
-        self.push(Kind::Branch, share, None);
+    pub fn open_branch(&mut self, share: f64) {
+        self.push(FrameKind::Branch, share, None);
     }
 
     pub fn close(&mut self) {
         self.stack.pop();
-        if let Some(var) = self.open.pop().flatten() {
-            self.places[var.index()] = None;
+        if let Some(var) = self.open_vars.pop().flatten() {
+            self.depths[var.index()] = None;
         }
     }
 
@@ -161,8 +161,8 @@ impl Frames {
         f64::from(hold) / f64::from(count.max(1))
     }
 
-    /// Calls `look` with representative values of the variables.
-    fn sample(&self, vars: Vec<VarId>, mut look: impl FnMut(&mut Leaf<'_>)) {
+    /// Calls `evaluate` with representative values of the variables.
+    fn sample(&self, vars: Vec<VarId>, mut evaluate: impl FnMut(&mut Leaf<'_>)) {
         let range = |var: &VarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
         let all = match vars.as_slice() {
             [] => 1,
@@ -174,9 +174,9 @@ impl Frames {
         for at in 0..all {
             let value = |place: usize, (from, to): (i64, i64)| match vars.len() {
                 1 => from + (at as i64 * (to - from)) / all as i64,
-                _ => from + ((to - from) as f64 * spread(at, place)) as i64,
+                _ => from + ((to - from) as f64 * low_discrepancy(at, place)) as i64,
             };
-            look(&mut |atom| match atom {
+            evaluate(&mut |atom| match atom {
                 Atom::Var(var) => {
                     let place = vars.iter().position(|own| own == var)?;
                     Some(value(place, range(var)))
@@ -188,7 +188,7 @@ impl Frames {
 
     /// Assumes that a condition holds or fails, if that narrows the range of one variable. Returns
     /// the previous range, which `restore` takes.
-    pub fn suppose(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
+    pub fn assume(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
         let [term] = condition.terms() else { return None };
         let [Atom::Var(var)] = term.factors.as_slice() else { return None };
         let (by, rest) = (term.coefficient, condition.constant_part());
@@ -215,7 +215,7 @@ fn ceil_div(value: i64, by: i64) -> i64 {
 }
 
 /// A low-discrepancy sequence: multiples of irrational numbers fill a box evenly.
-fn spread(at: usize, place: usize) -> f64 {
+fn low_discrepancy(at: usize, place: usize) -> f64 {
     const STEPS: [f64; 4] =
         [0.754_877_666_246_692_7, 0.569_840_290_998_053_3, 0.618_033_988_749_895, 0.414_213_562_373_095];
     let step = STEPS[place % STEPS.len()] / (1 + place / STEPS.len()) as f64;

@@ -11,8 +11,8 @@ use tilewright_ir::nest::{Buffer, Scope, Store};
 use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, ReduceOp, TensorId};
 use tilewright_target::Cpu;
 
-use super::footprint::LINE;
-use super::frames::{Frame, FrameId, Frames, Kind};
+use super::footprint::LINE_BYTES;
+use super::frames::{Frame, FrameId, FrameKind, Frames};
 use super::machine::Machine;
 use super::operations::{is_free, operation_cost};
 use super::shared::{Shares, shares};
@@ -27,10 +27,10 @@ const SMALL_STEP: f64 = 4.0;
 const NARROW_GATHER: f64 = 3.0;
 /// The store-forwarding latency: cycles from a store until a load of the same element has the
 /// value.
-const FORWARDING: f64 = 5.0;
+const FORWARDING_LATENCY: f64 = 5.0;
 /// The number of integer instructions of a data-dependent subscript: its conversion, its bounds
 /// check, and the address.
-const CHECK: f64 = 6.0;
+const DATA_INDEX_INSTRUCTIONS: f64 = 6.0;
 /// The number of instructions of an index division by a number, and of an index minimum.
 const INDEX_DIVISION: f64 = 4.0;
 const INDEX_MINIMUM: f64 = 2.0;
@@ -71,12 +71,12 @@ pub(super) struct Counter<'a> {
     /// The values that unrolled iterations of the current statement share.
     shared: Shares,
     /// For every register buffer, the number of frames that were open around its allocation.
-    pub rooms: Vec<usize>,
+    pub allocation_depths: Vec<usize>,
     /// For every register buffer, the loop whose iterations form its dependence chain, and the
     /// cycles of this chain if no iterations overlap.
     chains: Vec<(FrameId, f64)>,
     /// The index divisions that a loop has already computed.
-    divided: HashSet<(FrameId, &'a Atom)>,
+    counted_divisions: HashSet<(FrameId, &'a Atom)>,
 }
 
 /// A value: the frames it depends on, and its type.
@@ -88,7 +88,7 @@ struct Value {
 
 /// The values that are live in one statement.
 #[derive(Default)]
-struct Alive {
+struct LiveValues {
     values: f64,
     written: f64,
 }
@@ -99,31 +99,45 @@ impl<'a> Counter<'a> {
         let counts = vec![Counts::default()];
         let (rooms, chains) = (vec![0; nest.buffers.len()], vec![(0, 0.0); nest.buffers.len()]);
         let (shared, divided) = (Shares::new(), HashSet::new());
-        Counter { nest, cpu, machine, counts, off_lanes: 0.0, strides, shared, rooms, chains, divided }
+        Counter {
+            nest,
+            cpu,
+            machine,
+            counts,
+            off_lanes: 0.0,
+            strides,
+            shared,
+            allocation_depths: rooms,
+            chains,
+            counted_divisions: divided,
+        }
     }
 
     /// Counts the instructions of one statement.
     pub fn store(&mut self, frames: &Frames, store: &'a Store) {
         self.counts.resize(frames.all.len(), Counts::default());
         let inner = innermost_serial(frames);
-        self.shared = shares(&store.value, &|var| match frames.place(var) {
-            Some(place) if place > inner && frames.at(place).kind == Kind::Unrolled => frames.at(place).trips,
+        self.shared = shares(&store.value, &|var| match frames.depth(var) {
+            Some(place) if place > inner && frames.frame_at(place).kind == FrameKind::Unrolled => {
+                frames.frame_at(place).trips
+            }
             _ => 1.0,
         });
-        let mut alive = Alive::default();
+        let mut alive = LiveValues::default();
         let value = self.value(frames, &store.value, store.reduce == Some(ReduceOp::Add), &mut alive);
         let target = dependencies(frames, &store.target.indices);
         let buffer = self.nest.buffer(store.target.tensor);
         let slot = buffer.scope == Scope::Register;
         let all = value.deps | target;
         let lanes = lanes(frames);
-        let folds = lanes.is_some_and(|(place, _)| has(all, place) && !has(target, place));
+        let folds =
+            lanes.is_some_and(|(place, _)| contains_frame(all, place) && !contains_frame(target, place));
         if store.reduce.is_some() {
             self.reduce(frames, store.target.tensor, value, target, folds);
         }
         if slot {
             let vectors = self.vectors(frames, target, buffer.dtype);
-            let copies = self.kept(frames, target, vectors);
+            let copies = self.live_registers(frames, target, vectors);
             alive.values += copies;
             alive.written += if store.reduce.is_some() { copies } else { 0.0 };
         } else {
@@ -144,7 +158,7 @@ impl<'a> Counter<'a> {
             // Whole vectors are combined first, then the lanes of the last vector.
             let steps = count.min(self.cpu.lanes(value.dtype.bytes()) as f64).max(2.0).log2().ceil();
             latency += steps * FOLD_LATENCY;
-            self.vector_ops(frames, clear_lanes(frames, all), value.dtype, 2.0 * steps);
+            self.vector_ops(frames, without_lanes(frames, all), value.dtype, 2.0 * steps);
         }
         self.chain(frames, result, target, latency);
     }
@@ -159,13 +173,13 @@ impl<'a> Counter<'a> {
         }
         let (mut chained, mut copies) = (1.0, 1.0);
         for place in inner + 1..frames.stack.len() {
-            if frames.at(place).kind == Kind::Unrolled {
-                copies *= frames.at(place).trips;
-                chained *= if has(target, place) { 1.0 } else { frames.at(place).trips };
+            if frames.frame_at(place).kind == FrameKind::Unrolled {
+                copies *= frames.frame_at(place).trips;
+                chained *= if contains_frame(target, place) { 1.0 } else { frames.frame_at(place).trips };
             }
         }
-        let cycles = frames.at(inner).runs * branches(frames, inner) * chained * latency;
-        let carried = !has(target, inner) && inner >= self.rooms[result.index()];
+        let cycles = frames.frame_at(inner).runs * branches(frames, inner) * chained * latency;
+        let carried = !contains_frame(target, inner) && inner >= self.allocation_depths[result.index()];
         let overlap = if carried { 1.0 } else { (self.machine.window / copies).max(1.0) };
         self.chains[result.index()] = (frames.stack[inner], cycles);
         let counts = &mut self.counts[frames.stack[inner]];
@@ -179,11 +193,11 @@ impl<'a> Counter<'a> {
         if let ExprKind::Load(access) = &store.value.kind
             && self.nest.buffer(access.tensor).scope == Scope::Register
             && inner > 0
-            && !has(target, inner)
+            && !contains_frame(target, inner)
         {
             let (of, waiting) = self.chains[access.tensor.index()];
             let own = if of == frames.stack[inner] { waiting } else { 0.0 };
-            let cycles = own + frames.at(inner).runs * FORWARDING;
+            let cycles = own + frames.frame_at(inner).runs * FORWARDING_LATENCY;
             let counts = &mut self.counts[frames.stack[inner]];
             counts.chain = counts.chain.max(cycles);
         }
@@ -207,7 +221,7 @@ impl<'a> Counter<'a> {
         let narrow = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { 2.0 * vectors };
         let loads = if store.reduce.is_some() { stores } else { 0.0 };
         let off = self.off_lanes;
-        let (counts, runs) = self.place(frames, target);
+        let (counts, runs) = self.counts_at(frames, target);
         counts.stores += runs * stores;
         counts.loads += runs * loads;
         counts.vector += runs * (extra + narrow);
@@ -216,7 +230,7 @@ impl<'a> Counter<'a> {
 
     /// Counts a value and its operands. `added` says that the value is a summand, so that a product
     /// becomes part of a multiply-add.
-    fn value(&mut self, frames: &Frames, expr: &'a Expr, added: bool, alive: &mut Alive) -> Value {
+    fn value(&mut self, frames: &Frames, expr: &'a Expr, added: bool, alive: &mut LiveValues) -> Value {
         let dtype = expr.dtype;
         match &expr.kind {
             ExprKind::Literal(_) | ExprKind::Scalar(_) => Value { deps: 0, dtype },
@@ -225,7 +239,7 @@ impl<'a> Counter<'a> {
                 self.indices(frames, std::slice::from_ref(&**index));
                 // Scalar indices are available already. A vector of indices is computed from the
                 // index of the first lane.
-                if lanes(frames).is_some_and(|(place, _)| has(deps, place)) {
+                if lanes(frames).is_some_and(|(place, _)| contains_frame(deps, place)) {
                     self.vector_ops(frames, deps, dtype, 1.0);
                 }
                 Value { deps, dtype }
@@ -260,7 +274,7 @@ impl<'a> Counter<'a> {
     }
 
     fn operation(&mut self, frames: &Frames, expr: &Expr, deps: Frameset, dtype: DType) {
-        let wide = lanes(frames).is_some_and(|(place, _)| has(deps, place));
+        let wide = lanes(frames).is_some_and(|(place, _)| contains_frame(deps, place));
         if !wide && is_free(expr) {
             return;
         }
@@ -270,23 +284,29 @@ impl<'a> Counter<'a> {
             let vectors = self.vectors(frames, deps, dtype);
             // Scalar divisions are faster than those of whole vectors.
             let cycles = if wide { self.machine.divide } else { self.machine.divide.min(4.0) };
-            let (counts, runs) = self.place(frames, deps);
+            let (counts, runs) = self.counts_at(frames, deps);
             counts.divide += runs * distinct * vectors * cycles * cost.divisions;
         }
     }
 
     /// Counts a load from memory or a register. Returns the frames that the load depends on.
-    fn load(&mut self, frames: &Frames, access: &'a Access, distinct: f64, alive: &mut Alive) -> Frameset {
+    fn load(
+        &mut self,
+        frames: &Frames,
+        access: &'a Access,
+        distinct: f64,
+        alive: &mut LiveValues,
+    ) -> Frameset {
         let deps = dependencies(frames, &access.indices);
         let buffer = self.nest.buffer(access.tensor);
         let vectors = self.vectors(frames, deps, buffer.dtype);
         if buffer.scope == Scope::Register {
-            alive.values += self.kept(frames, deps, vectors);
+            alive.values += self.live_registers(frames, deps, vectors);
             return deps;
         }
         self.address(frames, access);
         let step = lane_step(frames, access, &self.strides[access.tensor.index()]);
-        let wide = lanes(frames).filter(|(place, _)| has(deps, *place));
+        let wide = lanes(frames).filter(|(place, _)| contains_frame(deps, *place));
         let split = self.split_lines(frames, access, step);
         let gather = 2.0 * self.machine.gather;
         let masked = self.off_lanes > 0.0;
@@ -301,10 +321,10 @@ impl<'a> Counter<'a> {
             (Some((_, count)), _) => (count * gather, count * 0.5),
         };
         let widening = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { vectors };
-        let (counts, runs) = self.place(frames, deps);
+        let (counts, runs) = self.counts_at(frames, deps);
         counts.loads += runs * distinct * loads;
         counts.vector += runs * distinct * (picks + widening);
-        alive.values += self.kept(frames, deps, vectors);
+        alive.values += self.live_registers(frames, deps, vectors);
         deps
     }
 
@@ -320,12 +340,12 @@ impl<'a> Counter<'a> {
         let aligned = access.indices.iter().zip(&self.strides[access.tensor.index()]).all(|(index, stride)| {
             let bytes = *stride as f64 * element;
             let on_lane = |term: &tilewright_ir::Term| {
-                matches!(term.factors.as_slice(), [Atom::Var(var)] if frames.place(*var) == Some(lane))
+                matches!(term.factors.as_slice(), [Atom::Var(var)] if frames.depth(*var) == Some(lane))
             };
             let fits = |by: i64| (by as f64 * bytes) % width == 0.0;
             fits(index.constant_part()) && index.terms().iter().all(|term| on_lane(term) || fits(term.coefficient))
         });
-        if aligned { 1.0 } else { 1.0 + width / LINE * 0.9 }
+        if aligned { 1.0 } else { 1.0 + width / LINE_BYTES * 0.9 }
     }
 
     /// Counts the integer instructions for the subscripts of an access.
@@ -333,8 +353,8 @@ impl<'a> Counter<'a> {
         self.indices(frames, &access.indices);
         let deps = dependencies(frames, &access.indices);
         // The increment of a pointer, which unrolled copies of the access share.
-        let serial = keep_serial(frames, deps);
-        let (counts, runs) = self.place(frames, serial);
+        let serial = serial_frames(frames, deps);
+        let (counts, runs) = self.counts_at(frames, serial);
         counts.scalar += 0.5 * runs;
     }
 
@@ -348,8 +368,8 @@ impl<'a> Counter<'a> {
                     // A bounds check can end the call, so nothing is hoisted across it and every
                     // iteration repeats it.
                     let inner = bit(innermost_serial(frames));
-                    let value = self.value(frames, &data.value, false, &mut Alive::default());
-                    self.index_ops(frames, value.deps | inner, CHECK);
+                    let value = self.value(frames, &data.value, false, &mut LiveValues::default());
+                    self.index_ops(frames, value.deps | inner, DATA_INDEX_INSTRUCTIONS);
                 }
                 _ => {}
             }
@@ -359,7 +379,7 @@ impl<'a> Counter<'a> {
     /// Counts an index division, once for all its uses.
     fn division(&mut self, frames: &Frames, atom: &'a Atom, pair: &'a (IndexExpr, IndexExpr), count: f64) {
         let deps = dependencies(frames, std::slice::from_ref(&pair.0));
-        if self.divided.insert((frames.stack[deepest_serial(frames, deps)], atom)) {
+        if self.counted_divisions.insert((frames.stack[deepest_serial(frames, deps)], atom)) {
             self.index_ops(frames, deps, count);
             self.indices(frames, std::slice::from_ref(&pair.0));
             self.indices(frames, std::slice::from_ref(&pair.1));
@@ -369,18 +389,18 @@ impl<'a> Counter<'a> {
     /// Counts instructions on indices. They are vector instructions if the lanes have different
     /// indices.
     fn index_ops(&mut self, frames: &Frames, deps: Frameset, count: f64) {
-        if lanes(frames).is_some_and(|(place, _)| has(deps, place)) {
+        if lanes(frames).is_some_and(|(place, _)| contains_frame(deps, place)) {
             return self.vector_ops(frames, deps, DType::Int64, count);
         }
-        let (counts, runs) = self.place(frames, deps);
+        let (counts, runs) = self.counts_at(frames, deps);
         counts.scalar += runs * count;
     }
 
     fn vector_ops(&mut self, frames: &Frames, deps: Frameset, dtype: DType, count: f64) {
         let vectors = self.vectors(frames, deps, dtype);
         let off = self.off_lanes;
-        let wide = lanes(frames).is_some_and(|(place, _)| has(deps, place));
-        let (counts, runs) = self.place(frames, deps);
+        let wide = lanes(frames).is_some_and(|(place, _)| contains_frame(deps, place));
+        let (counts, runs) = self.counts_at(frames, deps);
         if !wide && !dtype.is_float() {
             counts.scalar += runs * count;
             return;
@@ -390,14 +410,14 @@ impl<'a> Counter<'a> {
     }
 
     /// Returns the counts of the loop in which a value is computed, and how often it is computed.
-    fn place(&mut self, frames: &Frames, deps: Frameset) -> (&mut Counts, f64) {
+    fn counts_at(&mut self, frames: &Frames, deps: Frameset) -> (&mut Counts, f64) {
         let serial = deepest_serial(frames, deps);
-        let mut runs = frames.at(serial).runs;
+        let mut runs = frames.frame_at(serial).runs;
         for place in serial + 1..frames.stack.len() {
-            let Frame { kind, trips, .. } = frames.at(place);
+            let Frame { kind, trips, .. } = frames.frame_at(place);
             match kind {
-                Kind::Unrolled if has(deps, place) => runs *= trips,
-                Kind::Branch => runs *= trips,
+                FrameKind::Unrolled if contains_frame(deps, place) => runs *= trips,
+                FrameKind::Branch => runs *= trips,
                 _ => {}
             }
         }
@@ -408,7 +428,7 @@ impl<'a> Counter<'a> {
     /// The number of registers that a value occupies over all lanes.
     fn vectors(&self, frames: &Frames, deps: Frameset, dtype: DType) -> f64 {
         match lanes(frames) {
-            Some((place, count)) if has(deps, place) => {
+            Some((place, count)) if contains_frame(deps, place) => {
                 let count = if is_ragged(count) { count.log2().ceil().exp2() } else { count };
                 (count * dtype.bytes() as f64 / self.cpu.vectors.bytes() as f64).ceil().max(1.0)
             }
@@ -419,23 +439,23 @@ impl<'a> Counter<'a> {
     /// The number of registers that the copies of a value occupy in the innermost serial loop. If
     /// the value does not change in this loop, all copies count. Otherwise only the copies count
     /// that later unrolled iterations reuse.
-    fn kept(&self, frames: &Frames, deps: Frameset, vectors: f64) -> f64 {
+    fn live_registers(&self, frames: &Frames, deps: Frameset, vectors: f64) -> f64 {
         let inner = innermost_serial(frames);
         let mut copies = 1.0;
         let mut most: f64 = 1.0;
         for place in (inner + 1..frames.stack.len()).rev() {
-            let Frame { kind, trips, .. } = frames.at(place);
-            match (kind, has(deps, place)) {
-                (Kind::Unrolled, true) => copies *= trips,
-                (Kind::Unrolled, false) => most = most.max(copies),
+            let Frame { kind, trips, .. } = frames.frame_at(place);
+            match (kind, contains_frame(deps, place)) {
+                (FrameKind::Unrolled, true) => copies *= trips,
+                (FrameKind::Unrolled, false) => most = most.max(copies),
                 _ => {}
             }
         }
-        vectors * if has(deps, inner) { most } else { copies }
+        vectors * if contains_frame(deps, inner) { most } else { copies }
     }
 }
 
-pub(super) fn has(set: Frameset, place: usize) -> bool {
+pub(super) fn contains_frame(set: Frameset, place: usize) -> bool {
     set & bit(place) != 0
 }
 
@@ -448,9 +468,9 @@ fn bit(place: usize) -> Frameset {
 pub(super) fn dependencies(frames: &Frames, indices: &[IndexExpr]) -> Frameset {
     let mut deps = 0;
     for index in indices {
-        index.visit(&mut |atom| {
+        index.visit_atoms(&mut |atom| {
             if let Atom::Var(var) = atom
-                && let Some(place) = frames.place(*var)
+                && let Some(place) = frames.depth(*var)
             {
                 deps |= bit(place);
             }
@@ -461,8 +481,9 @@ pub(super) fn dependencies(frames: &Frames, indices: &[IndexExpr]) -> Frameset {
 
 /// The position of the open vector loop, and its number of lanes.
 fn lanes(frames: &Frames) -> Option<(usize, f64)> {
-    let place = (0..frames.stack.len()).rev().find(|place| frames.at(*place).kind == Kind::Vector)?;
-    Some((place, frames.at(place).trips))
+    let place =
+        (0..frames.stack.len()).rev().find(|place| frames.frame_at(*place).kind == FrameKind::Vector)?;
+    Some((place, frames.frame_at(place).trips))
 }
 
 /// Returns true for a number of lanes that is not a power of two. Such vectors are loaded and
@@ -471,42 +492,45 @@ fn is_ragged(lanes: f64) -> bool {
     lanes.log2().fract() != 0.0
 }
 
-fn clear_lanes(frames: &Frames, deps: Frameset) -> Frameset {
+fn without_lanes(frames: &Frames, deps: Frameset) -> Frameset {
     lanes(frames).map_or(deps, |(place, _)| deps & !bit(place))
 }
 
 fn is_serial(frame: &Frame) -> bool {
-    matches!(frame.kind, Kind::Serial | Kind::Parallel)
+    matches!(frame.kind, FrameKind::Serial | FrameKind::Parallel)
 }
 
 fn innermost_serial(frames: &Frames) -> usize {
-    (0..frames.stack.len()).rev().find(|place| is_serial(frames.at(*place))).unwrap_or(0)
+    (0..frames.stack.len()).rev().find(|place| is_serial(frames.frame_at(*place))).unwrap_or(0)
 }
 
 /// The position of the innermost serial loop in `deps`; 0, the whole body, if there is none.
 pub(super) fn deepest_serial(frames: &Frames, deps: Frameset) -> usize {
-    (1..frames.stack.len()).rev().find(|place| has(deps, *place) && is_serial(frames.at(*place))).unwrap_or(0)
+    (1..frames.stack.len())
+        .rev()
+        .find(|place| contains_frame(deps, *place) && is_serial(frames.frame_at(*place)))
+        .unwrap_or(0)
 }
 
-fn keep_serial(frames: &Frames, deps: Frameset) -> Frameset {
-    let serial = (0..frames.stack.len()).filter(|place| is_serial(frames.at(*place)));
+fn serial_frames(frames: &Frames, deps: Frameset) -> Frameset {
+    let serial = (0..frames.stack.len()).filter(|place| is_serial(frames.frame_at(*place)));
     serial.fold(0, |set, place| set | (deps & bit(place)))
 }
 
 /// The probability that the branches inside of position `outside` are all taken.
 fn branches(frames: &Frames, outside: usize) -> f64 {
-    let inside = (outside + 1..frames.stack.len()).map(|place| frames.at(place));
-    inside.filter(|frame| frame.kind == Kind::Branch).map(|frame| frame.trips).product()
+    let inside = (outside + 1..frames.stack.len()).map(|place| frames.frame_at(place));
+    inside.filter(|frame| frame.kind == FrameKind::Branch).map(|frame| frame.trips).product()
 }
 
 /// The stride between adjacent lanes, in elements; `None` if it is not constant.
 fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
     let Some((lane, _)) = lanes(frames) else { return Some(0.0) };
-    let of_lane = |atom: &Atom| matches!(atom, Atom::Var(var) if frames.place(*var) == Some(lane));
+    let of_lane = |atom: &Atom| matches!(atom, Atom::Var(var) if frames.depth(*var) == Some(lane));
     let mut total = 0.0;
     for (index, stride) in access.indices.iter().zip(strides) {
         let (mut occurs, mut linear) = (0, 0);
-        index.visit(&mut |atom| occurs += usize::from(of_lane(atom)));
+        index.visit_atoms(&mut |atom| occurs += usize::from(of_lane(atom)));
         for term in index.terms() {
             if let [factor] = term.factors.as_slice()
                 && of_lane(factor)
@@ -523,14 +547,14 @@ fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
 }
 
 /// Calls `visit` for every access of an expression, including those in subscripts.
-pub(in crate::cost) fn loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
+pub(in crate::cost) fn visit_loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
     if let ExprKind::Load(access) = &expr.kind {
         visit(access);
         for factor in access.indices.iter().flat_map(|index| index.terms()).flat_map(|term| &term.factors) {
             if let Atom::Data(data) = factor {
-                loads(&data.value, visit);
+                visit_loads(&data.value, visit);
             }
         }
     }
-    expr.operands().iter().for_each(|operand| loads(operand, visit));
+    expr.operands().iter().for_each(|operand| visit_loads(operand, visit));
 }

@@ -1,6 +1,6 @@
 //! The machine parameters that determine the speed of a kernel, beyond those that a schedule needs.
 
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, VectorInstructions};
 
 /// The speeds of a machine. Cycles are those of one core.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,9 +54,9 @@ impl Machine {
     pub fn typical(cpu: &Cpu) -> Machine {
         let width = cpu.vectors.bytes() as f64;
         let (hertz, divide) = match cpu.vectors {
-            Vectors::Baseline => (3.0e9, 4.0),
-            Vectors::Avx2 => (3.2e9, 5.0),
-            Vectors::Avx512 => (2.8e9, 16.0),
+            VectorInstructions::Baseline => (3.0e9, 4.0),
+            VectorInstructions::Avx2 => (3.2e9, 5.0),
+            VectorInstructions::Avx512 => (2.8e9, 16.0),
         };
         // Each level after the first delivers about a third of the level before it.
         let mut bandwidth: Vec<f64> = vec![0.75 * width.max(32.0)];

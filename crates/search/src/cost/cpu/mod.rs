@@ -46,9 +46,9 @@ use tilewright_ir::nest::{For, If, Stmt, Store};
 use tilewright_ir::{IndexExpr, LoopNest};
 use tilewright_target::Cpu;
 
-use frames::{Frames, Kind};
+use frames::{FrameKind, Frames};
 use instructions::Counter;
-pub(super) use instructions::loads;
+pub(super) use instructions::visit_loads;
 pub use machine::Machine;
 pub use model::Model;
 pub(super) use operations::operation_cost;
@@ -56,7 +56,7 @@ use traffic::Traffic;
 
 /// The number of pieces that a thread takes from a parallel loop each time that the remaining work
 /// shrinks by a factor of e.
-const PIECES: f64 = 4.0;
+const PIECES_PER_FOLD: f64 = 4.0;
 
 /// The estimated time of a call and its parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,7 @@ pub struct Parts {
     pub threads: f64,
     /// The time to spill values from registers and reload them.
     pub spills: f64,
-    /// The share of lanes that vector instructions compute in vain.
+    /// The share of lanes whose results vector instructions discard.
     pub masked_lanes: f64,
     /// The share of the cores' time in parallel loops that is spent waiting for the busiest core.
     pub idle_cores: f64,
@@ -91,7 +91,7 @@ pub struct Parts {
 
 /// Estimates the time of a nest on a machine.
 pub fn estimate(nest: &LoopNest, target: &Cpu, machine: &Machine) -> Estimate {
-    let nest = &*flat::flattened(nest);
+    let nest = &*flat::flatten_buffers(nest);
     let counter = Counter::new(nest, target, machine);
     let traffic = Traffic::new(nest, target, machine);
     let mut walk = Walk {
@@ -125,14 +125,14 @@ impl<'a> Walk<'a> {
     fn stmts(&mut self, stmts: &'a [Stmt]) {
         for stmt in stmts {
             if self.frames.stack.len() == 1 && !matches!(stmt, Stmt::Allocate(_)) {
-                self.frames.unit += 1;
+                self.frames.root_statement += 1;
             }
             match stmt {
                 Stmt::For(inner) => self.run_loop(inner),
-                Stmt::If(choice) => self.choice(choice),
-                Stmt::Allocate(room) => {
-                    self.counter.rooms[room.buffer.index()] = self.frames.stack.len();
-                    self.stmts(&room.body);
+                Stmt::If(choice) => self.branch(choice),
+                Stmt::Allocate(allocation) => {
+                    self.counter.allocation_depths[allocation.buffer.index()] = self.frames.stack.len();
+                    self.stmts(&allocation.body);
                 }
                 Stmt::Store(store) => self.store(store),
                 // This is the model of a CPU, whose nests do not combine results of threads.
@@ -147,10 +147,10 @@ impl<'a> Walk<'a> {
             return;
         }
         let own = &self.frames.all[self.frames.innermost()];
-        if own.kind == Kind::Parallel {
+        if own.kind == FrameKind::Parallel {
             self.starts += outside;
             // Each piece is a fraction of the remaining work.
-            self.pieces += outside * own.trips.min(PIECES * (1.0 + own.trips).ln());
+            self.pieces += outside * own.trips.min(PIECES_PER_FOLD * (1.0 + own.trips).ln());
             self.idle.0 += own.trips * self.target.cores as f64 * outside;
             self.idle.1 += inner.extent.as_constant().unwrap_or(1).max(1) as f64 * outside;
         }
@@ -159,46 +159,53 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts a branch. Conditions on the lane switch lanes off; other conditions choose a side.
-    fn choice(&mut self, choice: &'a If) {
-        let lane = |condition: &&IndexExpr| self.on_lane(condition);
+    fn branch(&mut self, choice: &'a If) {
+        let lane = |condition: &&IndexExpr| self.depends_on_lane(condition);
         let (lanes, others): (Vec<&IndexExpr>, Vec<&IndexExpr>) = choice.conditions.iter().partition(lane);
         let (share, on) = (self.frames.share(&others), self.frames.share(&lanes));
         if lanes.is_empty() {
-            self.side(&choice.then, &others, true, share, 0.0);
-            self.side(&choice.otherwise, &others, false, 1.0 - share, 0.0);
+            self.branch_side(&choice.then, &others, true, share, 0.0);
+            self.branch_side(&choice.otherwise, &others, false, 1.0 - share, 0.0);
         } else {
-            self.side(&choice.then, &others, true, share, 1.0 - on);
-            self.side(&choice.otherwise, &[], true, 1.0, on);
+            self.branch_side(&choice.then, &others, true, share, 1.0 - on);
+            self.branch_side(&choice.otherwise, &[], true, 1.0, on);
         }
     }
 
-    fn side(&mut self, stmts: &'a [Stmt], conditions: &[&IndexExpr], hold: bool, share: f64, off: f64) {
+    fn branch_side(
+        &mut self,
+        stmts: &'a [Stmt],
+        conditions: &[&IndexExpr],
+        hold: bool,
+        share: f64,
+        off: f64,
+    ) {
         if stmts.is_empty() || share <= 0.0 {
             return;
         }
         // If one of several conditions fails, nothing is known about each single condition.
         let known = if hold || conditions.len() == 1 { conditions } else { &[] };
-        let before: Vec<_> = known.iter().filter_map(|own| self.frames.suppose(own, hold)).collect();
+        let before: Vec<_> = known.iter().filter_map(|own| self.frames.assume(own, hold)).collect();
         let on_before = self.counter.off_lanes;
         self.counter.off_lanes = 1.0 - (1.0 - on_before) * (1.0 - off);
-        self.frames.choose(share);
+        self.frames.open_branch(share);
         self.stmts(stmts);
         self.frames.close();
         self.counter.off_lanes = on_before;
         before.into_iter().rev().for_each(|range| self.frames.restore(range));
     }
 
-    fn on_lane(&self, condition: &IndexExpr) -> bool {
-        condition.any(&mut |atom| {
+    fn depends_on_lane(&self, condition: &IndexExpr) -> bool {
+        condition.any_atom(&mut |atom| {
             let Atom::Var(var) = atom else { return false };
-            self.frames.place(*var).is_some_and(|place| self.frames.at(place).kind == Kind::Vector)
+            self.frames.depth(*var).is_some_and(|place| self.frames.frame_at(place).kind == FrameKind::Vector)
         })
     }
 
     fn store(&mut self, store: &'a Store) {
         self.counter.store(&self.frames, store);
-        self.traffic.visit(&self.frames, &store.target, true);
+        self.traffic.record(&self.frames, &store.target, true);
         let Walk { frames, traffic, .. } = self;
-        loads(&store.value, &mut |access| traffic.visit(frames, access, false));
+        visit_loads(&store.value, &mut |access| traffic.record(frames, access, false));
     }
 }

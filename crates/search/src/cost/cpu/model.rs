@@ -37,7 +37,7 @@ impl CostModel for Model<'_> {
         let [before, after] = [before.to_vec(), after.to_vec()]
             .map(|rows| rows.into_iter().map(|(name, time)| (name.to_owned(), time)));
         let times = before.chain(transfers).chain(after);
-        let shares = [("lanes in vain", parts.masked_lanes), ("idle cores", parts.idle_cores)];
+        let shares = [("masked lanes", parts.masked_lanes), ("idle cores", parts.idle_cores)];
         let shares = shares.map(|(name, share)| (name.to_owned(), Quantity::Share(share)));
         let parts = times.map(|(name, time)| (name, Quantity::Seconds(time))).chain(shares).collect();
         Breakdown { seconds, groups: vec![Group { kernel: None, parts }] }

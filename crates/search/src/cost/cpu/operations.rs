@@ -10,13 +10,13 @@ pub(super) fn is_free(expr: &Expr) -> bool {
 
 /// The cost of one operation: the number of instructions, and the number of uses of the division
 /// unit.
-pub(in crate::cost) struct Cost {
+pub(in crate::cost) struct OperationCost {
     pub instructions: f64,
     pub divisions: f64,
 }
 
-pub(in crate::cost) fn operation_cost(expr: &Expr) -> Cost {
-    let plain = |instructions| Cost { instructions, divisions: 0.0 };
+pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
+    let plain = |instructions| OperationCost { instructions, divisions: 0.0 };
     match &expr.kind {
         ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, operands) if expr.dtype.is_integer() => {
             match &operands[1].kind {
@@ -25,8 +25,8 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> Cost {
                 _ => plain(40.0),
             }
         }
-        ExprKind::Binary(BinaryOp::Div, _) => Cost { instructions: 1.0, divisions: 1.0 },
-        ExprKind::Binary(BinaryOp::Mod, _) => Cost { instructions: 6.0, divisions: 1.0 },
+        ExprKind::Binary(BinaryOp::Div, _) => OperationCost { instructions: 1.0, divisions: 1.0 },
+        ExprKind::Binary(BinaryOp::Mod, _) => OperationCost { instructions: 6.0, divisions: 1.0 },
         // A float minimum must handle NaN.
         ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
         ExprKind::Call(function, _) => function_cost(*function),
@@ -35,8 +35,8 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> Cost {
     }
 }
 
-fn function_cost(function: Builtin) -> Cost {
-    let plain = |instructions| Cost { instructions, divisions: 0.0 };
+fn function_cost(function: Builtin) -> OperationCost {
+    let plain = |instructions| OperationCost { instructions, divisions: 0.0 };
     match function {
         Builtin::Abs | Builtin::Ceil | Builtin::Floor | Builtin::Rint | Builtin::Trunc | Builtin::Fma => {
             plain(1.0)
@@ -44,15 +44,15 @@ fn function_cost(function: Builtin) -> Cost {
         Builtin::Copysign | Builtin::IsFinite | Builtin::IsInf | Builtin::IsNan | Builtin::Round => {
             plain(3.0)
         }
-        Builtin::Sqrt => Cost { instructions: 1.0, divisions: 1.2 },
-        Builtin::Rsqrt => Cost { instructions: 2.0, divisions: 2.2 },
+        Builtin::Sqrt => OperationCost { instructions: 1.0, divisions: 1.2 },
+        Builtin::Rsqrt => OperationCost { instructions: 2.0, divisions: 2.2 },
         Builtin::Exp | Builtin::Exp2 => plain(16.0),
-        Builtin::Sigmoid => Cost { instructions: 20.0, divisions: 1.0 },
+        Builtin::Sigmoid => OperationCost { instructions: 20.0, divisions: 1.0 },
         Builtin::Log | Builtin::Log2 | Builtin::Log10 | Builtin::Log1p | Builtin::Expm1 => plain(24.0),
-        Builtin::Tanh | Builtin::Sinh | Builtin::Cosh => Cost { instructions: 26.0, divisions: 1.0 },
+        Builtin::Tanh | Builtin::Sinh | Builtin::Cosh => OperationCost { instructions: 26.0, divisions: 1.0 },
         Builtin::Sin | Builtin::Cos => plain(30.0),
-        Builtin::Tan => Cost { instructions: 40.0, divisions: 1.0 },
-        Builtin::Hypot | Builtin::Cbrt => Cost { instructions: 20.0, divisions: 1.0 },
+        Builtin::Tan => OperationCost { instructions: 40.0, divisions: 1.0 },
+        Builtin::Hypot | Builtin::Cbrt => OperationCost { instructions: 20.0, divisions: 1.0 },
         Builtin::Erf | Builtin::Erfc | Builtin::Atan | Builtin::Atan2 | Builtin::Asin | Builtin::Acos => {
             plain(40.0)
         }

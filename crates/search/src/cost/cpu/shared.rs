@@ -17,13 +17,13 @@ use super::footprint::Region;
 pub(super) type Shares = HashMap<*const Expr, f64>;
 
 /// The shape of a value that depends on memory, without the position of its first load.
-struct Shape<'e> {
+struct ValueShape<'e> {
     hash: u64,
     anchor: &'e Access,
 }
 
 /// The values of one shape.
-struct Group {
+struct ValueGroup {
     members: Vec<*const Expr>,
     region: Region,
     elements: f64,
@@ -31,10 +31,10 @@ struct Group {
 
 /// The shares of all values in an expression. `trips` returns the trip counts of unrolled loops.
 pub(super) fn shares(value: &Expr, trips: &dyn Fn(VarId) -> f64) -> Shares {
-    if !repeats(value) {
+    if !loads_repeatedly(value) {
         return Shares::new();
     }
-    let mut groups: HashMap<u64, Group> = HashMap::new();
+    let mut groups: HashMap<u64, ValueGroup> = HashMap::new();
     collect(value, trips, &mut groups);
     let mut shares = Shares::new();
     for group in groups.into_values().filter(|group| group.members.len() > 1) {
@@ -45,9 +45,9 @@ pub(super) fn shares(value: &Expr, trips: &dyn Fn(VarId) -> f64) -> Shares {
 }
 
 /// Returns true when the value loads from some buffer more than once.
-fn repeats(value: &Expr) -> bool {
+fn loads_repeatedly(value: &Expr) -> bool {
     let mut tensors = Vec::new();
-    super::instructions::loads(value, &mut |access| tensors.push(access.tensor));
+    super::instructions::visit_loads(value, &mut |access| tensors.push(access.tensor));
     tensors.sort_unstable();
     tensors.windows(2).any(|pair| pair[0] == pair[1])
 }
@@ -56,10 +56,10 @@ fn repeats(value: &Expr) -> bool {
 fn collect<'e>(
     expr: &'e Expr,
     trips: &dyn Fn(VarId) -> f64,
-    groups: &mut HashMap<u64, Group>,
-) -> Option<Shape<'e>> {
+    groups: &mut HashMap<u64, ValueGroup>,
+) -> Option<ValueShape<'e>> {
     let shape = match &expr.kind {
-        ExprKind::Load(access) => Shape { hash: hash_load(access), anchor: access },
+        ExprKind::Load(access) => ValueShape { hash: hash_load(access), anchor: access },
         _ => {
             let operands: Vec<_> =
                 expr.operands().iter().map(|own| (own, collect(own, trips, groups))).collect();
@@ -72,7 +72,7 @@ fn collect<'e>(
                     None => operand.hash(&mut hasher),
                 }
             }
-            Shape { hash: hasher.finish(), anchor }
+            ValueShape { hash: hasher.finish(), anchor }
         }
     };
     let region = Region::of(shape.anchor, trips);
@@ -84,7 +84,7 @@ fn collect<'e>(
             group.region.join(&region);
             group.elements += elements;
         })
-        .or_insert_with(|| Group { members: vec![expr], region, elements });
+        .or_insert_with(|| ValueGroup { members: vec![expr], region, elements });
     Some(shape)
 }
 

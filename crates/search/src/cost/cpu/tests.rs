@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::Vectors;
+use tilewright_target::VectorInstructions;
 
 use super::*;
 use crate::knob::Point;
@@ -18,7 +18,7 @@ const COPY: &str = "def copy(float(N, M) A) -> (B) { B(i, j) = A(i, j) }";
 const TRANSPOSE: &str = "def transpose(float(N, M) A) -> (B) { B(j, i) = A(i, j) where i in 0:N, j in 0:M }";
 
 fn cpu(cores: usize) -> Cpu {
-    Cpu { cores, vectors: Vectors::Avx512, caches: vec![48 << 10, 2 << 20, 32 << 20] }
+    Cpu { cores, vectors: VectorInstructions::Avx512, caches: vec![48 << 10, 2 << 20, 32 << 20] }
 }
 
 fn checked(source: &str, sizes: &[(&str, i64)]) -> Option<Program> {
@@ -201,7 +201,7 @@ fn every_schedule_has_a_time() {
         let sizes = |by| given.iter().map(|(name, value)| (name.as_str(), by * value)).collect::<Vec<_>>();
         let program = checked(&source, &sizes(5)).unwrap_or_else(|| program(&source, &sizes(1)));
         for (vectors, caches) in
-            Vectors::ALL.into_iter().zip([vec![], vec![32 << 10], vec![48 << 10, 2 << 20]])
+            VectorInstructions::ALL.into_iter().zip([vec![], vec![32 << 10], vec![48 << 10, 2 << 20]])
         {
             let cpu = Cpu { cores: 1 + tried % 3, vectors, caches };
             let machine = Machine::typical(&cpu);

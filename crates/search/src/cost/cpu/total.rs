@@ -2,20 +2,20 @@
 
 use tilewright_target::Cpu;
 
-use super::frames::{Frame, Kind};
+use super::frames::{Frame, FrameKind};
 use super::instructions::Counts;
 use super::{Estimate, Machine, Parts, Walk};
 
 /// The trip count from which the exit branch of a loop is always mispredicted. The probability is
 /// proportional for shorter loops.
-const FORESEEN: f64 = 32.0;
+const MISPREDICTED_TRIPS: f64 = 32.0;
 /// The cycles for counting and branching in an iteration, and for starting a loop.
-const ITERATION: f64 = 0.5;
-const BEGINNING: f64 = 3.0;
+const ITERATION_CYCLES: f64 = 0.5;
+const LOOP_START_CYCLES: f64 = 3.0;
 
 /// The cycles of the instructions of one or several loops.
 #[derive(Clone, Copy, Default)]
-struct Core {
+struct CoreCycles {
     /// The cycles with all data in the first-level cache.
     cycles: f64,
     /// The cycles of the loads and stores alone.
@@ -28,7 +28,7 @@ impl Walk<'_> {
     /// Computes the time of the recorded work.
     pub(super) fn result(mut self, machine: &Machine) -> Estimate {
         self.counter.counts.resize(self.frames.all.len(), Counts::default());
-        let units = self.cores(machine);
+        let units = self.core_cycles(machine);
         let moving = self.transfers(machine);
         let cycles: f64 = units
             .iter()
@@ -38,7 +38,7 @@ impl Walk<'_> {
             })
             .sum();
         let cycle = 1.0 / machine.hertz;
-        let sum = |of: fn(&Core) -> f64| cycle * units.iter().map(of).sum::<f64>();
+        let sum = |of: fn(&CoreCycles) -> f64| cycle * units.iter().map(of).sum::<f64>();
         let level = |at: usize| cycle * moving.iter().map(|levels| levels[at]).sum::<f64>();
         let threads = self.starts * machine.start_threads + self.pieces * machine.take_piece;
         let parts = Parts {
@@ -55,11 +55,11 @@ impl Walk<'_> {
     }
 
     /// The instruction cycles of every root-level statement.
-    fn cores(&self, machine: &Machine) -> Vec<Core> {
-        let mut units = vec![Core::default(); self.frames.unit + 1];
+    fn core_cycles(&self, machine: &Machine) -> Vec<CoreCycles> {
+        let mut units = vec![CoreCycles::default(); self.frames.root_statement + 1];
         for (frame, counts) in self.frames.all.iter().zip(&self.counter.counts) {
-            let own = core(counts, frame, self.target, machine);
-            let unit = &mut units[frame.unit];
+            let own = loop_cycles(counts, frame, self.target, machine);
+            let unit = &mut units[frame.root_statement];
             unit.cycles += own.cycles;
             unit.memory += own.memory;
             unit.spills += own.spills;
@@ -87,7 +87,7 @@ impl Walk<'_> {
 }
 
 /// The cycles of one loop: the busiest unit of the processor is the bottleneck.
-fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core {
+fn loop_cycles(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> CoreCycles {
     let excess = (counts.live - (target.vectors.registers() as f64 - 1.0)).max(0.0);
     let written = excess.min(counts.live_written);
     let loads = counts.loads + frame.runs * excess;
@@ -102,7 +102,7 @@ fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core
         counts.divide,
         counts.chain,
     ];
-    Core {
+    CoreCycles {
         cycles: limits.into_iter().fold(0.0, f64::max),
         memory,
         spills: frame.runs * (excess / machine.load_ports + written / machine.store_ports),
@@ -113,10 +113,10 @@ fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core
 /// The cycles for counting and branching in each iteration, and for the exit branch, which is
 /// predicted only in short loops.
 fn loop_overhead(frame: &Frame, machine: &Machine) -> f64 {
-    if !matches!(frame.kind, Kind::Serial | Kind::Parallel) {
+    if !matches!(frame.kind, FrameKind::Serial | FrameKind::Parallel) {
         return 0.0;
     }
     let reached = frame.runs / frame.trips.max(1.0);
-    let surprise = machine.mispredict * (frame.trips / FORESEEN).min(1.0);
-    ITERATION * frame.runs + reached * (BEGINNING + surprise)
+    let surprise = machine.mispredict * (frame.trips / MISPREDICTED_TRIPS).min(1.0);
+    ITERATION_CYCLES * frame.runs + reached * (LOOP_START_CYCLES + surprise)
 }

@@ -9,24 +9,24 @@ use tilewright_ir::nest::{LoopNest, Scope};
 use tilewright_ir::{Access, TensorId, VarId};
 use tilewright_target::Cpu;
 
-use super::footprint::{LINE, Lines, Region};
-use super::frames::{FrameId, Frames, Kind};
-use super::instructions::{Frameset, deepest_serial, dependencies, has};
+use super::footprint::{LINE_BYTES, Lines, Region};
+use super::frames::{FrameId, FrameKind, Frames};
+use super::instructions::{Frameset, contains_frame, deepest_serial, dependencies};
 use super::machine::Machine;
 
 /// The working set of an iteration, as a share of a cache, up to which all of it stays in the
 /// cache, and from which nothing does. Caches do not implement exact LRU replacement, so in between
 /// a part of it stays.
-const FITS: f64 = 0.7;
-const OVERFLOWS: f64 = 2.0;
+const FITTING_SHARE: f64 = 0.7;
+const OVERFLOWING_SHARE: f64 = 2.0;
 /// A written line is read first and written back later.
-const WRITTEN: f64 = 2.0;
+const WRITE_FACTOR: f64 = 2.0;
 /// Non-contiguous lines are not prefetched, so they take longer from distant levels than their size
 /// suggests.
-const ALONE: f64 = 2.0;
+const SCATTERED_FACTOR: f64 = 2.0;
 
 /// One access at its position in the nest.
-struct Visit {
+struct RecordedAccess {
     buffer: TensorId,
     written: bool,
     /// The frames around the access, outermost first, and the bytes of the lines that it touches
@@ -42,7 +42,7 @@ struct Visit {
 }
 
 /// The data of one buffer that is touched while a frame runs.
-struct Touched {
+struct TouchedBuffer {
     buffer: TensorId,
     /// The bytes of all accesses together, without overlap.
     sum: f64,
@@ -62,26 +62,26 @@ pub(super) struct Traffic<'a> {
     nest: &'a LoopNest,
     cpu: &'a Cpu,
     machine: &'a Machine,
-    visits: Vec<Visit>,
+    accesses: Vec<RecordedAccess>,
     /// For every frame, the data that all its iterations touch.
-    whole: Vec<Vec<Touched>>,
+    touched: Vec<Vec<TouchedBuffer>>,
 }
 
 impl<'a> Traffic<'a> {
     pub fn new(nest: &'a LoopNest, cpu: &'a Cpu, machine: &'a Machine) -> Traffic<'a> {
-        Traffic { nest, cpu, machine, visits: Vec::new(), whole: Vec::new() }
+        Traffic { nest, cpu, machine, accesses: Vec::new(), touched: Vec::new() }
     }
 
     /// Records an access of the current statement.
-    pub fn visit(&mut self, frames: &Frames, access: &Access, written: bool) {
+    pub fn record(&mut self, frames: &Frames, access: &Access, written: bool) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
         }
         let depth = frames.stack.len();
-        self.whole.resize_with(frames.all.len(), Vec::new);
+        self.touched.resize_with(frames.all.len(), Vec::new);
         let moves = dependencies(frames, &access.indices);
-        let mut visit = Visit {
+        let mut visit = RecordedAccess {
             buffer: access.tensor,
             written,
             path: frames.stack.clone(),
@@ -93,35 +93,40 @@ impl<'a> Traffic<'a> {
         let mut region = Region::default();
         // From the inside out, each step adds one running frame.
         for running in (0..=depth).rev() {
-            if running == depth || has(moves, running) {
-                let trips = |var: VarId| match frames.place(var) {
-                    Some(place) if place >= running => frames.at(place).trips,
+            if running == depth || contains_frame(moves, running) {
+                let trips = |var: VarId| match frames.depth(var) {
+                    Some(place) if place >= running => frames.frame_at(place).trips,
                     _ => 1.0,
                 };
                 region = Region::of(access, &trips);
                 let lines = region.lines(buffer);
                 visit.bytes[running] = lines.bytes();
-                visit.streams |= lines.run() >= 2.0 * LINE;
+                visit.streams |= lines.run() >= 2.0 * LINE_BYTES;
             } else {
                 visit.bytes[running] = visit.bytes[running + 1];
             }
             if running < depth {
-                touch(&mut self.whole[frames.stack[running]], access.tensor, visit.bytes[running], &region);
+                add_touched(
+                    &mut self.touched[frames.stack[running]],
+                    access.tensor,
+                    visit.bytes[running],
+                    &region,
+                );
             }
         }
-        self.visits.push(visit);
+        self.accesses.push(visit);
     }
 
     /// The bytes that each level receives from the next one, for every root-level statement.
     pub fn bytes(&self, frames: &Frames) -> Vec<Vec<f64>> {
         let levels = self.cpu.caches.len();
-        let unions: Vec<Vec<Union>> = self.whole.iter().map(|whole| self.unions(whole)).collect();
-        let fits = self.all_fits(frames, &unions);
-        let mut total = vec![vec![0.0; levels]; frames.unit + 1];
-        for visit in &self.visits {
-            let unit = visit.path.last().map_or(0, |frame| frames.all[*frame].unit);
+        let unions: Vec<Vec<Union>> = self.touched.iter().map(|whole| self.unions(whole)).collect();
+        let fits = self.resident_shares_of_frames(frames, &unions);
+        let mut total = vec![vec![0.0; levels]; frames.root_statement + 1];
+        for visit in &self.accesses {
+            let unit = visit.path.last().map_or(0, |frame| frames.all[*frame].root_statement);
             for (level, bytes) in total[unit].iter_mut().enumerate() {
-                *bytes += self.moved(frames, visit, &fits, &unions, level);
+                *bytes += self.loaded_bytes(frames, visit, &fits, &unions, level);
             }
         }
         total
@@ -130,45 +135,45 @@ impl<'a> Traffic<'a> {
     /// For every frame and cache, the share of the data of one iteration that stays in the cache.
     /// One iteration of a frame includes all iterations of the frames inside. Single elements that
     /// it touches besides do not count.
-    fn all_fits(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
-        let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.whole.len()];
-        for (frame, own) in frames.all.iter().enumerate().take(self.whole.len()).skip(1) {
+    fn resident_shares_of_frames(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
+        let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.touched.len()];
+        for (frame, own) in frames.all.iter().enumerate().take(self.touched.len()).skip(1) {
             inner[own.parent].push(frame);
         }
         let fits = |inner: &Vec<FrameId>| match inner.as_slice() {
             [] => vec![1.0; self.cpu.caches.len()],
-            [one] => self.fits(&unions[*one]),
+            [one] => self.resident_shares(&unions[*one]),
             several => {
                 let mut joined = Vec::new();
-                for touched in several.iter().flat_map(|frame| &self.whole[*frame]) {
-                    touch(&mut joined, touched.buffer, touched.sum, &touched.region);
+                for touched in several.iter().flat_map(|frame| &self.touched[*frame]) {
+                    add_touched(&mut joined, touched.buffer, touched.sum, &touched.region);
                 }
-                self.fits(&self.unions(&joined))
+                self.resident_shares(&self.unions(&joined))
             }
         };
         inner.iter().map(fits).collect()
     }
 
     /// The share of the touched data that stays in each cache.
-    fn fits(&self, together: &[Union]) -> Vec<f64> {
+    fn resident_shares(&self, together: &[Union]) -> Vec<f64> {
         let mut occupied = vec![0.0; self.cpu.caches.len()];
         for union in together {
             for (level, occupied) in occupied.iter_mut().enumerate() {
                 let ways = self.machine.ways(level);
-                *occupied +=
-                    union.bytes * union.lines.crowding(self.cpu.caches[level] as f64 / ways as f64, ways);
+                *occupied += union.bytes
+                    * union.lines.conflict_factor(self.cpu.caches[level] as f64 / ways as f64, ways);
             }
         }
         let stays = |(occupied, capacity): (&f64, &usize)| {
             let filled = occupied / (*capacity).max(1) as f64;
-            ((OVERFLOWS - filled) / (OVERFLOWS - FITS)).clamp(0.0, 1.0)
+            ((OVERFLOWING_SHARE - filled) / (OVERFLOWING_SHARE - FITTING_SHARE)).clamp(0.0, 1.0)
         };
         occupied.iter().zip(&self.cpu.caches).map(stays).collect()
     }
 
     /// The touched lines of each buffer.
-    fn unions(&self, touched: &[Touched]) -> Vec<Union> {
-        let union = |touched: &Touched| {
+    fn unions(&self, touched: &[TouchedBuffer]) -> Vec<Union> {
+        let union = |touched: &TouchedBuffer| {
             let lines = touched.region.lines(self.nest.buffer(touched.buffer));
             let bytes = touched.sum.min(lines.bytes());
             Union { lines, bytes, share: bytes / touched.sum.max(1.0) }
@@ -177,20 +182,23 @@ impl<'a> Traffic<'a> {
     }
 
     /// The bytes that an access loads into a cache.
-    fn moved(
+    fn loaded_bytes(
         &self,
         frames: &Frames,
-        visit: &Visit,
+        visit: &RecordedAccess,
         fits: &[Vec<f64>],
         unions: &[Vec<Union>],
         level: usize,
     ) -> f64 {
-        let mut moved = LINE;
+        let mut moved = LINE_BYTES;
         for (place, frame) in visit.path.iter().enumerate().rev() {
-            if place > visit.serial && !has(visit.moves, place) && frames.all[*frame].kind != Kind::Branch {
+            if place > visit.serial
+                && !contains_frame(visit.moves, place)
+                && frames.all[*frame].kind != FrameKind::Branch
+            {
                 continue;
             }
-            let own = self.whole[*frame].iter().position(|touched| touched.buffer == visit.buffer);
+            let own = self.touched[*frame].iter().position(|touched| touched.buffer == visit.buffer);
             let again = frames.all[*frame].trips * moved;
             let once = visit.bytes[place] * own.map_or(1.0, |own| unions[*frame][own].share);
             let stays = fits[*frame][level];
@@ -198,17 +206,17 @@ impl<'a> Traffic<'a> {
         }
         // Another call came before, so data that fits into the cache is already there.
         moved *= 1.0 - fits[0][level];
-        let alone = if visit.streams || level == 0 { 1.0 } else { ALONE };
-        moved * if visit.written { WRITTEN * alone } else { alone }
+        let alone = if visit.streams || level == 0 { 1.0 } else { SCATTERED_FACTOR };
+        moved * if visit.written { WRITE_FACTOR * alone } else { alone }
     }
 }
 
-fn touch(all: &mut Vec<Touched>, buffer: TensorId, bytes: f64, region: &Region) {
+fn add_touched(all: &mut Vec<TouchedBuffer>, buffer: TensorId, bytes: f64, region: &Region) {
     match all.iter_mut().find(|touched| touched.buffer == buffer) {
         Some(touched) => {
             touched.sum += bytes;
             touched.region.join(region);
         }
-        None => all.push(Touched { buffer, sum: bytes, region: *region }),
+        None => all.push(TouchedBuffer { buffer, sum: bytes, region: *region }),
     }
 }

@@ -9,40 +9,40 @@ use tilewright_ir::index::Atom;
 use tilewright_ir::{Access, LoopNest, VarId};
 
 /// The size of a sector, the unit of transfer of global memory, in bytes.
-pub(super) const SECTOR: i64 = 32;
+pub(super) const SECTOR_BYTES: i64 = 32;
 /// The number of banks of shared memory, and the bytes that each bank delivers in one cycle.
 const BANKS: i64 = 32;
 const BANK_BYTES: i64 = 4;
 /// The largest size of one access in bytes.
-const WIDEST: i64 = 16;
+const MAX_ACCESS_BYTES: i64 = 16;
 
 /// An access of a warp.
 pub(super) struct Pattern {
     /// The first byte that each lane touches.
-    places: Vec<i64>,
+    addresses: Vec<i64>,
     /// The bytes of an element, and the number of elements in one access.
     bytes: i64,
     width: i64,
 }
 
 /// The cost of one access.
-pub(super) struct Touched {
+pub(super) struct AccessCost {
     /// The number of elements in the access.
     pub width: f64,
     /// The number of cycles of shared memory, including bank conflicts.
-    pub turns: f64,
+    pub bank_cycles: f64,
     /// The number of sectors of global memory.
     pub sectors: f64,
 }
 
 impl Pattern {
     /// Evaluates an access of threads along these loops, the fastest-varying loop first.
-    /// `side_by_side` are the unrolled loops.
+    /// `unrolled` are the unrolled loops.
     pub fn of(
         nest: &LoopNest,
         access: &Access,
         threads: &[(VarId, i64)],
-        side_by_side: &[(VarId, i64)],
+        unrolled: &[(VarId, i64)],
     ) -> Pattern {
         let buffer = nest.buffer(access.tensor);
         let bytes = buffer.dtype.bytes() as i64;
@@ -73,9 +73,10 @@ impl Pattern {
             place(&value, lane) * bytes
         });
         let step = |own: VarId| place(&|var| i64::from(var == own), 0) - place(&|_| 0, 0);
-        let along = side_by_side.iter().filter(|(var, _)| step(*var) == 1).max_by_key(|(_, trips)| *trips);
-        let fits =
-            |width: &i64| along.is_some_and(|(_, trips)| trips % width == 0) && width * bytes <= WIDEST;
+        let along = unrolled.iter().filter(|(var, _)| step(*var) == 1).max_by_key(|(_, trips)| *trips);
+        let fits = |width: &i64| {
+            along.is_some_and(|(_, trips)| trips % width == 0) && width * bytes <= MAX_ACCESS_BYTES
+        };
         // All accesses must begin at a multiple of the width.
         let vars: BTreeSet<VarId> = access.indices.iter().flat_map(|index| index.vars()).collect();
         let others = || vars.iter().filter(|var| along.is_none_or(|(own, _)| own != *var));
@@ -84,18 +85,22 @@ impl Pattern {
         let row_fits = |width: &i64| strides.iter().rev().nth(1).is_none_or(|row| row % width == 0);
         let width =
             [4, 2].into_iter().find(|width| fits(width) && row_fits(width) && aligned(width)).unwrap_or(1);
-        Pattern { places: places.collect(), bytes, width }
+        Pattern { addresses: places.collect(), bytes, width }
     }
 
     /// The cost of the access for a warp.
-    pub fn touched(&self, warp: i64) -> Touched {
+    pub fn cost(&self, warp: i64) -> AccessCost {
         let size = self.bytes * self.width;
-        Touched { width: self.width as f64, turns: self.turns(warp, size), sectors: self.sectors(size) }
+        AccessCost {
+            width: self.width as f64,
+            bank_cycles: self.bank_cycles(warp, size),
+            sectors: self.sectors(size),
+        }
     }
 
     fn sectors(&self, size: i64) -> f64 {
-        let all = self.places.iter().flat_map(|place| {
-            let (first, last) = (place.div_euclid(SECTOR), (place + size - 1).div_euclid(SECTOR));
+        let all = self.addresses.iter().flat_map(|place| {
+            let (first, last) = (place.div_euclid(SECTOR_BYTES), (place + size - 1).div_euclid(SECTOR_BYTES));
             first..=last
         });
         all.collect::<BTreeSet<i64>>().len() as f64
@@ -103,11 +108,11 @@ impl Pattern {
 
     /// Each bank delivers one word at a time, to all lanes that need it. Wide accesses are split
     /// into parts of a warp.
-    fn turns(&self, warp: i64, size: i64) -> f64 {
+    fn bank_cycles(&self, warp: i64, size: i64) -> f64 {
         let words = (size + BANK_BYTES - 1) / BANK_BYTES;
         let together = (warp / words).max(1) as usize;
         let mut turns = 0;
-        for part in self.places.chunks(together) {
+        for part in self.addresses.chunks(together) {
             let words: BTreeSet<i64> = part
                 .iter()
                 .flat_map(|place| (0..words).map(move |word| place.div_euclid(BANK_BYTES) + word))

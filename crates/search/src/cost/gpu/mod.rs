@@ -10,16 +10,16 @@
 //! |---|---|
 //! | `walk` | traverses a kernel and adds up the work of a block |
 //! | `lanes` | the memory that the lanes of a warp touch with one access: sectors and bank conflicts |
-//! | `near` | the loads that miss the cache of a multiprocessor |
+//! | `cache` | the loads that miss the cache of a multiprocessor |
 //! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
 //! | `model` | the estimate as features and as rows |
 //!
 //! Not modelled: how blocks share the second-level cache, and instructions for addresses and
 //! conditions beyond a constant share.
 
+mod cache;
 mod lanes;
 mod model;
-mod near;
 mod total;
 mod walk;
 

@@ -24,7 +24,7 @@ impl CostModel for Model<'_> {
 fn group(at: usize, own: &Parts) -> Group {
     let blocks = format!("{:.0} of {:.0} threads", own.blocks, own.threads);
     let resident = format!("{:.0} on a multiprocessor", own.resident);
-    let amounts = [("blocks", blocks), ("at a time", resident)];
+    let amounts = [("blocks", blocks), ("resident blocks", resident)];
     let times = [
         ("arithmetic", own.compute),
         ("instructions", own.issue),

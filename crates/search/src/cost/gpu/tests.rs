@@ -61,7 +61,7 @@ fn few_blocks_leave_multiprocessors_idle() {
 }
 
 #[test]
-fn rows_that_begin_in_one_bank_take_turns() {
+fn rows_that_begin_in_one_bank_conflict() {
     let turned = |pad: &str| {
         let steps = format!(
             "split B.i -> ib, it:32\nsplit B.j -> jb, jt:32\nreorder B.ib, B.jb, B.jt, B.it\nbind B.ib -> block.y\n\
@@ -91,7 +91,7 @@ fn a_wide_access_is_one_instruction() {
 }
 
 #[test]
-fn what_a_block_reads_again_is_near_if_it_fits() {
+fn repeated_reads_of_a_block_hit_the_cache_if_they_fit() {
     let window = "def conv(float(N) I, float(K) w) -> (O) { O(x) +=! I(x + k) * w(k) }";
     let steps =
         "split O.x -> o, t:256\nbind O.o -> block.x\nbind O.t -> thread.x\npromote O at O.t -> own registers";

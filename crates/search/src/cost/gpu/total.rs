@@ -11,49 +11,50 @@ use super::walk::Block;
 /// The number of registers of a thread beside its results: operands, addresses, counters.
 const OTHER_REGISTERS: f64 = 20.0;
 /// The largest number of blocks of a multiprocessor.
-const MOST_BLOCKS: f64 = 32.0;
+const MAX_BLOCKS: f64 = 32.0;
 /// The bytes of shared memory that the system reserves for each block.
-const OWN_SHARED: f64 = 1024.0;
+const RESERVED_SHARED_BYTES: f64 = 1024.0;
 /// The number of warp instructions that a multiprocessor issues in a cycle. The hardware can issue
 /// four, but executes more instructions than the loops show.
 const SCHEDULERS: f64 = 1.9;
 /// The latency of memory in cycles, and the cycles of one step of a block's reduction, in which all
 /// threads wait at a barrier and start again.
-const MEMORY: f64 = 1000.0;
-const BARRIER: f64 = 600.0;
+const MEMORY_LATENCY: f64 = 1000.0;
+const BARRIER_CYCLES: f64 = 600.0;
 /// The cycles between dependent instructions, less those in which other instructions issue.
-const DEPENDENT: f64 = 3.5;
+const DEPENDENT_CYCLES: f64 = 3.5;
 /// The overhead of a kernel launch, as a multiple of the memory latency: from the start until the
 /// first block has data, and from the last store to the next kernel.
-const START: f64 = 4.5;
+const LAUNCH_LATENCIES: f64 = 4.5;
 /// The bytes per cycle that a multiprocessor receives from the shared second-level cache.
-const CACHE_BYTES: f64 = 9.5;
-const SECTOR: f64 = 32.0;
+const CACHE_BYTES_PER_CYCLE: f64 = 9.5;
+const SECTOR_BYTES: f64 = 32.0;
 /// The cycles of one access to the banks of shared memory.
-const TURN: f64 = 1.3;
+const BANK_ACCESS_CYCLES: f64 = 1.3;
 /// The share of the peak memory bandwidth that kernels reach.
-const REACHED: f64 = 0.9;
+const BANDWIDTH_SHARE: f64 = 0.9;
 /// The slowdown by spills. If a thread needs more registers than it may have, the rest is in
 /// memory, and instructions on that rest take this many times as long.
-const SPILLED: f64 = 70.0;
+const SPILL_SLOWDOWN: f64 = 70.0;
 /// The share of the other units' time that does not overlap with the busiest unit.
-const IN_TURN: f64 = 0.09;
+const NOT_OVERLAPPED: f64 = 0.09;
 
 /// Computes the parts of a kernel's time.
 pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
     let hertz = f64::from(gpu.clock_mhz).max(1.0) * 1e6;
     let (resident, spilled) = resident(block, gpu);
     let processors = gpu.processors.max(1) as f64;
-    let busy = |blocks: f64| Busy::new(block, gpu, blocks, spilled);
+    let busy = |blocks: f64| UnitCycles::new(block, gpu, blocks, spilled);
     // Whole waves of blocks, and the blocks of the last partial wave.
     let waves = (block.blocks / (processors * resident)).floor();
     let left = block.blocks - waves * processors * resident;
     let in_last = (left / processors).ceil();
     let full = busy(resident);
-    let last = if in_last > 0.0 { busy(in_last) } else { Busy::default() };
-    let sum = |part: &dyn Fn(&Busy) -> f64| (waves * part(&full) + part(&last)) / hertz * block.launches;
-    let memory = block.bytes / (gpu.bandwidth_mb as f64 * 1e6 * REACHED) * block.launches;
-    let cycles = sum(&Busy::longest);
+    let last = if in_last > 0.0 { busy(in_last) } else { UnitCycles::default() };
+    let sum =
+        |part: &dyn Fn(&UnitCycles) -> f64| (waves * part(&full) + part(&last)) / hertz * block.launches;
+    let memory = block.bytes / (gpu.bandwidth_mb as f64 * 1e6 * BANDWIDTH_SHARE) * block.launches;
+    let cycles = sum(&UnitCycles::total);
     Parts {
         seconds: cycles.max(memory),
         blocks: block.blocks,
@@ -79,14 +80,14 @@ fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
     let registers = wanted.min(most).max(1.0);
     let by_threads = gpu.processor_threads as f64 / block.threads.max(1.0);
     let by_registers = gpu.processor_registers as f64 / (registers * block.threads.max(1.0));
-    let by_shared = gpu.processor_shared as f64 / (block.shared_bytes + OWN_SHARED);
-    let resident = by_threads.min(by_registers).min(by_shared).min(MOST_BLOCKS).floor().max(1.0);
+    let by_shared = gpu.processor_shared as f64 / (block.shared_bytes + RESERVED_SHARED_BYTES);
+    let resident = by_threads.min(by_registers).min(by_shared).min(MAX_BLOCKS).floor().max(1.0);
     (resident, ((wanted - most) / wanted).max(0.0))
 }
 
 /// The cycles of a multiprocessor that runs some blocks, by unit.
 #[derive(Clone, Copy, Debug, Default)]
-struct Busy {
+struct UnitCycles {
     compute: f64,
     issue: f64,
     shared: f64,
@@ -94,26 +95,27 @@ struct Busy {
     latency: f64,
 }
 
-impl Busy {
-    fn new(block: &Block, gpu: &Gpu, blocks: f64, spilled: f64) -> Busy {
+impl UnitCycles {
+    fn new(block: &Block, gpu: &Gpu, blocks: f64, spilled: f64) -> UnitCycles {
         let lanes = (gpu.lanes.max(1) as f64 / gpu.warp.max(1) as f64).max(1.0);
-        let slower = 1.0 + SPILLED * spilled;
+        let slower = 1.0 + SPILL_SLOWDOWN * spilled;
         // Prefetched data has arrived if there was enough work in the meantime.
-        let unforeseen = (block.waits - block.foreseen).max(0.0) / 2.0;
-        let waiting = unforeseen * MEMORY + block.waits * BARRIER + START * MEMORY;
-        Busy {
+        let exposed_waits = (block.waits - block.prefetched_waits).max(0.0) / 2.0;
+        let waiting =
+            exposed_waits * MEMORY_LATENCY + block.waits * BARRIER_CYCLES + LAUNCH_LATENCIES * MEMORY_LATENCY;
+        UnitCycles {
             compute: blocks * block.arithmetic * slower / lanes,
             issue: blocks * block.instructions * slower / SCHEDULERS,
-            shared: blocks * block.turns * TURN,
-            sectors: blocks * block.sectors * SECTOR / CACHE_BYTES,
-            latency: waiting + block.chain * slower * DEPENDENT,
+            shared: blocks * block.bank_accesses * BANK_ACCESS_CYCLES,
+            sectors: blocks * block.sectors * SECTOR_BYTES / CACHE_BYTES_PER_CYCLE,
+            latency: waiting + block.chain * slower * DEPENDENT_CYCLES,
         }
     }
 
     /// The total cycles. The parts overlap, but not completely.
-    fn longest(&self) -> f64 {
+    fn total(&self) -> f64 {
         let all = [self.compute, self.issue, self.shared, self.sectors, self.latency];
         let most = all.iter().copied().fold(0.0, f64::max);
-        most + IN_TURN * (all.iter().sum::<f64>() - most)
+        most + NOT_OVERLAPPED * (all.iter().sum::<f64>() - most)
     }
 }

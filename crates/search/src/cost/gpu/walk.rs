@@ -7,12 +7,12 @@ use tilewright_ir::walk::any_loop;
 use tilewright_ir::{Access, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
-use super::lanes::{Pattern, Touched};
-use super::near;
+use super::cache;
+use super::lanes::{AccessCost, Pattern};
 use crate::cost::cpu::operation_cost;
 
 /// The assumed probability of the unlikely side of a branch.
-const SELDOM: f64 = 0.05;
+const UNLIKELY: f64 = 0.05;
 /// The number of instructions for counting and branching in an iteration of a loop that is not
 /// unrolled.
 const PER_ITERATION: f64 = 4.0;
@@ -20,9 +20,9 @@ const PER_ITERATION: f64 = 4.0;
 const PER_ADDRESS: f64 = 1.0;
 
 /// The number of instructions of one round in which threads pass on their partial results.
-const COMBINING: f64 = 2.0;
+const COMBINE_INSTRUCTIONS: f64 = 2.0;
 /// The number of sectors that the cache of a multiprocessor delivers in one access.
-const SECTORS_A_TURN: f64 = 4.0;
+const SECTORS_PER_ACCESS: f64 = 4.0;
 
 /// The work of a block, in warp instructions and similar units.
 #[derive(Clone, Debug, Default)]
@@ -38,13 +38,13 @@ pub(super) struct Block {
     pub arithmetic: f64,
     pub instructions: f64,
     /// The number of accesses to the banks of shared memory, including bank conflicts.
-    pub turns: f64,
+    pub bank_accesses: f64,
     /// The number of sectors of global memory.
     pub sectors: f64,
     /// How often a block waits for memory or for all its threads.
     pub waits: f64,
     /// How many of these waits are for data that was prefetched.
-    pub foreseen: f64,
+    pub prefetched_waits: f64,
     /// The number of instructions that one thread executes one after another.
     pub chain: f64,
     /// The bytes of the tensors that the kernel touches.
@@ -55,7 +55,7 @@ pub(super) struct Block {
 
 /// A loop around a statement.
 #[derive(Clone, Copy, Debug)]
-struct Around {
+struct EnclosingLoop {
     var: VarId,
     kind: LoopKind,
     trips: f64,
@@ -63,7 +63,7 @@ struct Around {
 
 /// How an element is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum AccessKind {
     Load,
     /// A load under a condition that differs between the lanes of a vector, so that each lane loads
     /// separately.
@@ -75,10 +75,10 @@ enum Kind {
 pub(super) struct Walk<'a> {
     nest: &'a LoopNest,
     gpu: &'a Gpu,
-    loops: Vec<Around>,
+    loops: Vec<EnclosingLoop>,
     /// The probability that the enclosing branches are taken.
     share: f64,
-    ahead: bool,
+    is_prefetched: bool,
     block: Block,
     tensors: HashMap<TensorId, f64>,
 }
@@ -93,7 +93,15 @@ impl<'a> Walk<'a> {
 
     fn new(nest: &'a LoopNest, gpu: &'a Gpu, launches: f64) -> Walk<'a> {
         let block = Block { blocks: 1.0, threads: 1.0, launches, ..Block::default() };
-        Walk { nest, gpu, loops: Vec::new(), share: 1.0, ahead: false, block, tensors: HashMap::new() }
+        Walk {
+            nest,
+            gpu,
+            loops: Vec::new(),
+            share: 1.0,
+            is_prefetched: false,
+            block,
+            tensors: HashMap::new(),
+        }
     }
 
     fn finish(mut self) -> Block {
@@ -109,7 +117,7 @@ impl<'a> Walk<'a> {
                     let (before, registers) = (self.share, self.block.registers);
                     self.stmts(&own.then);
                     if !own.otherwise.is_empty() {
-                        self.share = before * SELDOM;
+                        self.share = before * UNLIKELY;
                         // A thread that runs one side has its registers for that side alone.
                         let then = std::mem::replace(&mut self.block.registers, registers);
                         self.stmts(&own.otherwise);
@@ -123,7 +131,7 @@ impl<'a> Walk<'a> {
                 }
                 Stmt::Store(own) => self.store(own),
                 Stmt::Sync(Sync::Barrier) => self.wait(),
-                Stmt::Sync(Sync::Wait(_)) => self.ahead = true,
+                Stmt::Sync(Sync::Wait(_)) => self.is_prefetched = true,
                 Stmt::Combine(_) => self.combine(),
                 Stmt::Sync(Sync::Commit) | Stmt::Prefetch(_) => {}
             }
@@ -135,7 +143,7 @@ impl<'a> Walk<'a> {
         match own.kind {
             LoopKind::Block(_) => self.block.blocks *= trips,
             LoopKind::Thread(_) => {
-                self.block.threads = self.block.threads.max(trips * self.threads_around());
+                self.block.threads = self.block.threads.max(trips * self.enclosing_threads());
             }
             LoopKind::Serial | LoopKind::Parallel => {
                 let instructions = PER_ITERATION * trips * self.runs() * self.warps();
@@ -143,24 +151,24 @@ impl<'a> Walk<'a> {
             }
             LoopKind::Vector | LoopKind::Unrolled => {}
         }
-        self.loops.push(Around { var: own.var, kind: own.kind, trips });
+        self.loops.push(EnclosingLoop { var: own.var, kind: own.kind, trips });
         self.stmts(&own.body);
         self.loops.pop();
     }
 
     /// How often one thread of a block runs the current statement.
     fn runs(&self) -> f64 {
-        let spread = |own: &&Around| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_));
+        let spread = |own: &&EnclosingLoop| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_));
         self.share * self.loops.iter().filter(spread).map(|own| own.trips).product::<f64>()
     }
 
     /// The number of warps of a block that run the current statement.
     fn warps(&self) -> f64 {
-        (self.threads_around() / self.gpu.warp.max(1) as f64).ceil()
+        (self.enclosing_threads() / self.gpu.warp.max(1) as f64).ceil()
     }
 
     /// The number of threads of a block that run the current statement.
-    fn threads_around(&self) -> f64 {
+    fn enclosing_threads(&self) -> f64 {
         let threads = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
         threads.map(|own| own.trips).product()
     }
@@ -171,7 +179,7 @@ impl<'a> Walk<'a> {
         let own = self.nest.buffer(buffer);
         match own.scope {
             Scope::Shared => self.block.shared_bytes += own.bytes() as f64,
-            Scope::Register => self.block.registers += own.bytes() as f64 / 4.0 * self.threads_around(),
+            Scope::Register => self.block.registers += own.bytes() as f64 / 4.0 * self.enclosing_threads(),
             _ => {}
         }
     }
@@ -179,8 +187,8 @@ impl<'a> Walk<'a> {
     fn wait(&mut self) {
         let runs = self.runs();
         self.block.waits += runs;
-        if std::mem::take(&mut self.ahead) {
-            self.block.foreseen += runs;
+        if std::mem::take(&mut self.is_prefetched) {
+            self.block.prefetched_waits += runs;
         }
     }
 
@@ -190,15 +198,15 @@ impl<'a> Walk<'a> {
         let rounds = (self.gpu.warp.max(2) as f64).log2();
         let runs = self.runs();
         self.block.instructions +=
-            COMBINING * rounds * runs * (self.block.threads / self.gpu.warp.max(1) as f64);
-        self.block.chain += 4.0 * COMBINING * rounds * runs;
+            COMBINE_INSTRUCTIONS * rounds * runs * (self.block.threads / self.gpu.warp.max(1) as f64);
+        self.block.chain += 4.0 * COMBINE_INSTRUCTIONS * rounds * runs;
         self.block.waits += 2.0 * runs;
-        self.block.foreseen += 2.0 * runs;
+        self.block.prefetched_waits += 2.0 * runs;
     }
 
     fn store(&mut self, store: &Store) {
         let warps = self.warps();
-        let together = self.lanes_go_together(&store.value);
+        let together = self.uniform_select_lanes(&store.value);
         let runs = self.runs() / together.unwrap_or(1.0);
         let operations = arithmetic(&store.value) + f64::from(u8::from(store.reduce.is_some()));
         // A product that is added is one multiply-add instruction.
@@ -208,19 +216,22 @@ impl<'a> Walk<'a> {
         self.block.instructions += operations * runs * warps;
         self.block.chain += operations * runs;
         let mut loads = Vec::new();
-        crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
+        crate::cost::cpu::visit_loads(&store.value, &mut |access| loads.push(access));
         let certain = store.value.certain_loads();
         for access in loads {
-            let kind =
-                if together.is_some() || certain.contains(&access) { Kind::Load } else { Kind::GuardedLoad };
+            let kind = if together.is_some() || certain.contains(&access) {
+                AccessKind::Load
+            } else {
+                AccessKind::GuardedLoad
+            };
             self.access(access, warps, kind);
         }
-        self.access(&store.target, warps, Kind::Store);
+        self.access(&store.target, warps, AccessKind::Store);
     }
 
     /// The number of lanes of the vector, if the value is a selection whose condition is the same
     /// for all lanes. The condition is then evaluated once.
-    fn lanes_go_together(&self, value: &Expr) -> Option<f64> {
+    fn uniform_select_lanes(&self, value: &Expr) -> Option<f64> {
         let vector = self.loops.last().filter(|own| own.kind == LoopKind::Vector)?;
         let ExprKind::Select(arms) = &value.kind else { return None };
         (!arms[0].mentions(vector.var)).then_some(vector.trips)
@@ -228,7 +239,7 @@ impl<'a> Walk<'a> {
 
     /// Counts an access. It executes in the loops that it depends on and in the loops around them.
     /// Values that unrolled iterations share are loaded once.
-    fn access(&mut self, access: &Access, warps: f64, kind: Kind) {
+    fn access(&mut self, access: &Access, warps: f64, kind: AccessKind) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
@@ -241,22 +252,24 @@ impl<'a> Walk<'a> {
             let counts = match own.kind {
                 LoopKind::Block(_) | LoopKind::Thread(_) => false,
                 _ if written_out => mentioned(own.var),
-                _ => at <= innermost || kind == Kind::Store,
+                _ => at <= innermost || kind == AccessKind::Store,
             };
             runs *= if counts { own.trips } else { 1.0 };
         }
-        let pattern = Pattern::of(self.nest, access, &self.lanes(), &self.side_by_side(access, kind));
-        let Touched { width, turns, sectors } = pattern.touched(self.gpu.warp.max(1) as i64);
+        let pattern =
+            Pattern::of(self.nest, access, &self.thread_loops(), &self.widenable_loops(access, kind));
+        let AccessCost { width, bank_cycles: turns, sectors } = pattern.cost(self.gpu.warp.max(1) as i64);
         let instructions = runs / width;
         self.block.instructions += instructions * warps * (1.0 + PER_ADDRESS / width);
         self.block.chain += instructions;
         match buffer.scope {
-            Scope::Shared => self.block.turns += instructions * warps * turns,
+            Scope::Shared => self.block.bank_accesses += instructions * warps * turns,
             _ => {
-                self.block.turns += instructions * warps * (sectors / SECTORS_A_TURN).max(1.0);
-                let asked = instructions * warps * sectors;
-                let fetched = self.share * near::fetched(self.nest, access, &self.loops_of_block());
-                self.block.sectors += if kind == Kind::Store { asked } else { asked.min(fetched) };
+                self.block.bank_accesses += instructions * warps * (sectors / SECTORS_PER_ACCESS).max(1.0);
+                let requested = instructions * warps * sectors;
+                let fetched = self.share * cache::fetched_sectors(self.nest, access, &self.loops_of_block());
+                self.block.sectors +=
+                    if kind == AccessKind::Store { requested } else { requested.min(fetched) };
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
             }
@@ -264,19 +277,19 @@ impl<'a> Walk<'a> {
     }
 
     /// The loops of the block around the current statement, outermost first.
-    fn loops_of_block(&self) -> Vec<near::Loop> {
+    fn loops_of_block(&self) -> Vec<cache::Loop> {
         let inside = self.loops.iter().filter(|own| !matches!(own.kind, LoopKind::Block(_)));
-        let of = |own: &Around| near::Loop {
+        let of = |own: &EnclosingLoop| cache::Loop {
             var: own.var,
             trips: own.trips,
-            of_threads: matches!(own.kind, LoopKind::Thread(_)),
+            is_thread_loop: matches!(own.kind, LoopKind::Thread(_)),
         };
         inside.map(of).collect()
     }
 
     /// The thread loops around the current statement, first dimension first.
-    fn lanes(&self) -> Vec<(VarId, i64)> {
-        let axis = |own: &Around| match own.kind {
+    fn thread_loops(&self) -> Vec<(VarId, i64)> {
+        let axis = |own: &EnclosingLoop| match own.kind {
             LoopKind::Thread(axis) => Some((axis, own.var, own.trips as i64)),
             _ => None,
         };
@@ -287,14 +300,14 @@ impl<'a> Walk<'a> {
 
     /// The unrolled loops whose iterations can become one wide access. Only for shared memory does
     /// the compiler find wide accesses in loops without vectorisation.
-    fn side_by_side(&self, access: &Access, kind: Kind) -> Vec<(VarId, i64)> {
-        let written_out = |own: &&Around| {
+    fn widenable_loops(&self, access: &Access, kind: AccessKind) -> Vec<(VarId, i64)> {
+        let written_out = |own: &&EnclosingLoop| {
             matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)
                 && access.indices.last().is_some_and(|index: &IndexExpr| index.mentions(own.var))
         };
         let vector_only = !matches!(self.nest.buffer(access.tensor).scope, Scope::Shared);
         let found = self.loops.iter().filter(written_out);
-        let wide = |own: &&Around| own.kind == LoopKind::Vector && kind != Kind::GuardedLoad;
+        let wide = |own: &&EnclosingLoop| own.kind == LoopKind::Vector && kind != AccessKind::GuardedLoad;
         let found = found.filter(|own| !vector_only || wide(own));
         found.map(|own| (own.var, own.trips as i64)).collect()
     }
@@ -303,15 +316,15 @@ impl<'a> Walk<'a> {
 /// Collects the kernels: statements at root level, and inside the loops and branches of the host.
 fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mut Vec<Block>) {
     for stmt in stmts {
-        let is_spread = any_loop(std::slice::from_ref(stmt), For::is_spread);
+        let is_spread = any_loop(std::slice::from_ref(stmt), For::is_block_or_thread_loop);
         match stmt {
-            Stmt::For(own) if is_spread && !own.is_spread() => {
+            Stmt::For(own) if is_spread && !own.is_block_or_thread_loop() => {
                 let trips = own.extent.as_constant().unwrap_or(1).max(0) as f64;
                 collect(nest, gpu, &own.body, launches * trips, found);
             }
             Stmt::If(own) if is_spread => {
                 collect(nest, gpu, &own.then, launches, found);
-                collect(nest, gpu, &own.otherwise, launches * SELDOM, found);
+                collect(nest, gpu, &own.otherwise, launches * UNLIKELY, found);
             }
             Stmt::Allocate(own) if nest.buffer(own.buffer).scope == Scope::Scratch => {
                 collect(nest, gpu, &own.body, launches, found);

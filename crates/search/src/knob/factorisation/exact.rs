@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_first_is_not_split() {
-        let primes = Primes::of(360);
+        let primes = Primes::factorise(360);
         assert_eq!(nth(&primes, 3, 0), [360, 1, 1]);
         let last = count(&primes, 3) - 1;
         assert_eq!(nth(&primes, 3, last), [1, 1, 360]);

@@ -16,7 +16,7 @@ mod primes;
 
 use std::sync::Arc;
 
-use near::Near;
+use near::NearFactorisations;
 use primes::Primes;
 
 /// The set of ways to write an extent as an ordered product.
@@ -25,7 +25,7 @@ pub struct Factorisation {
     extent: i64,
     parts: usize,
     divisors: Divisors,
-    ways: Ways,
+    table: Table,
 }
 
 /// Which products are allowed.
@@ -43,11 +43,11 @@ pub enum Divisors {
 
 /// Data that `Factorisation::new` computes once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Ways {
+enum Table {
     None,
     Exact(Primes),
     /// Shared between clones because the table can be large.
-    Near(Arc<Near>),
+    Near(Arc<NearFactorisations>),
 }
 
 impl Factorisation {
@@ -58,13 +58,13 @@ impl Factorisation {
     /// [`Divisors::Near`] the time is about proportional to the extent itself, up to a limit.
     pub fn new(extent: i64, parts: usize, divisors: Divisors) -> Factorisation {
         let ways = match divisors {
-            _ if extent < 1 => Ways::None,
+            _ if extent < 1 => Table::None,
             Divisors::Near { most_waste_percent } if parts > 0 => {
-                Ways::Near(Arc::new(Near::new(extent, parts - 1, most_waste_percent)))
+                Table::Near(Arc::new(NearFactorisations::new(extent, parts - 1, most_waste_percent)))
             }
-            _ => Ways::Exact(Primes::of(extent)),
+            _ => Table::Exact(Primes::factorise(extent)),
         };
-        Factorisation { extent, parts, divisors, ways }
+        Factorisation { extent, parts, divisors, table: ways }
     }
 
     /// The extent that is factorised.
@@ -83,10 +83,10 @@ impl Factorisation {
     }
 
     pub(super) fn size(&self) -> u128 {
-        match &self.ways {
-            Ways::None => 0,
-            Ways::Exact(primes) => exact::count(primes, self.parts),
-            Ways::Near(near) => near.count(),
+        match &self.table {
+            Table::None => 0,
+            Table::Exact(primes) => exact::count(primes, self.parts),
+            Table::Near(near) => near.count(),
         }
     }
 
@@ -94,19 +94,19 @@ impl Factorisation {
         if index >= self.size() {
             return None;
         }
-        match &self.ways {
-            Ways::None => None,
-            Ways::Exact(primes) => Some(exact::nth(primes, self.parts, index)),
-            Ways::Near(near) => Some(near.nth(index)),
+        match &self.table {
+            Table::None => None,
+            Table::Exact(primes) => Some(exact::nth(primes, self.parts, index)),
+            Table::Near(near) => Some(near.nth(index)),
         }
     }
 
     pub(super) fn contains(&self, factors: &[i64]) -> bool {
         factors.len() == self.parts
-            && match &self.ways {
-                Ways::None => false,
-                Ways::Exact(_) => exact::product(factors) == Some(self.extent),
-                Ways::Near(near) => near.contains(factors),
+            && match &self.table {
+                Table::None => false,
+                Table::Exact(_) => exact::product(factors) == Some(self.extent),
+                Table::Near(near) => near.contains(factors),
             }
     }
 
@@ -114,21 +114,21 @@ impl Factorisation {
         if !self.contains(factors) {
             return Vec::new();
         }
-        match &self.ways {
-            Ways::None => Vec::new(),
-            Ways::Exact(primes) => exact::neighbours(primes, factors),
-            Ways::Near(near) => near.neighbours(factors),
+        match &self.table {
+            Table::None => Vec::new(),
+            Table::Exact(primes) => exact::neighbours(primes, factors),
+            Table::Near(near) => near.neighbours(factors),
         }
     }
 
     /// Returns the possible values of one inner factor, smallest first, where `others` is the
     /// product of the other inner factors. An inner factor is any factor after the first.
     pub(crate) fn inner_factors(&self, others: i64) -> Vec<i64> {
-        match &self.ways {
-            Ways::None => Vec::new(),
-            Ways::Exact(_) if others < 1 || self.extent % others != 0 => Vec::new(),
-            Ways::Exact(_) => Primes::of(self.extent / others).divisors(),
-            Ways::Near(near) => near.inner_factors(others),
+        match &self.table {
+            Table::None => Vec::new(),
+            Table::Exact(_) if others < 1 || self.extent % others != 0 => Vec::new(),
+            Table::Exact(_) => Primes::factorise(self.extent / others).divisors(),
+            Table::Near(near) => near.inner_factors(others),
         }
     }
 

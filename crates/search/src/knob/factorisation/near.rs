@@ -11,9 +11,9 @@
 //! - The allowed products form one interval for each `a`, from `ceil(extent / a)` to `most / a`.
 //!
 //! A table of the allowed products, each with the number of its ordered factorisations, gives the
-//! count and the enumeration. To keep the table small, products above [`TABLE`] must divide the
-//! extent. Such tiles have more than 2^18 iterations along one loop, so exact factorisations are
-//! sufficient there.
+//! count and the enumeration. To keep the table small, products above [`TABLE_LIMIT`] must divide
+//! the extent. Such tiles have more than 2^18 iterations along one loop, so exact factorisations
+//! are sufficient there.
 //!
 //! There are three kinds of neighbours:
 //!
@@ -29,21 +29,21 @@ use super::exact;
 use super::primes::{Primes, smallest_factors};
 
 /// The largest inner product that need not divide the extent.
-const TABLE: i64 = 1 << 18;
+const TABLE_LIMIT: i64 = 1 << 18;
 
 /// The set of near factorisations of an extent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Near {
+pub(super) struct NearFactorisations {
     extent: i64,
     /// The largest allowed product of all factors.
-    most: i64,
+    largest_product: i64,
     /// The number of inner factors.
     inner: usize,
     primes: Primes,
     /// The primes by which a step multiplies or divides an inner factor.
     scales: Vec<i64>,
-    /// The divisors of the extent above `TABLE`, smallest first.
-    beyond: Vec<i64>,
+    /// The divisors of the extent above `TABLE_LIMIT`, smallest first.
+    large_divisors: Vec<i64>,
     /// The allowed products of the inner factors, smallest first.
     products: Vec<i64>,
     /// For each allowed product, the number of factorisations with a smaller product. The last
@@ -51,25 +51,33 @@ pub(super) struct Near {
     starts: Vec<u128>,
 }
 
-impl Near {
+impl NearFactorisations {
     /// Tabulates the factorisations of `extent`, which must be positive, with `inner` factors after
     /// the outermost one.
-    pub fn new(extent: i64, inner: usize, most_waste_percent: u32) -> Near {
+    pub fn new(extent: i64, inner: usize, most_waste_percent: u32) -> NearFactorisations {
         let waste = i128::from(extent) * i128::from(most_waste_percent) / 100;
         let most = i64::try_from(i128::from(extent) + waste).unwrap_or(i64::MAX);
-        let primes = Primes::of(extent);
+        let primes = Primes::factorise(extent);
         let mut scales: Vec<i64> = primes.0.iter().map(|&(prime, _)| prime).collect();
-        scales.extend([2, 3].into_iter().filter(|&prime| !primes.have(prime)));
-        let beyond = primes.divisors().into_iter().filter(|&divisor| divisor > TABLE).collect();
-        let mut near =
-            Near { extent, most, inner, primes, scales, beyond, products: Vec::new(), starts: vec![0] };
+        scales.extend([2, 3].into_iter().filter(|&prime| !primes.contains(prime)));
+        let beyond = primes.divisors().into_iter().filter(|&divisor| divisor > TABLE_LIMIT).collect();
+        let mut near = NearFactorisations {
+            extent,
+            largest_product: most,
+            inner,
+            primes,
+            scales,
+            large_divisors: beyond,
+            products: Vec::new(),
+            starts: vec![0],
+        };
         near.tabulate();
         near
     }
 
     fn tabulate(&mut self) {
         // The empty product of no inner factors is 1.
-        let largest = if self.inner == 0 { 1 } else { self.most.min(TABLE) };
+        let largest = if self.inner == 0 { 1 } else { self.largest_product.min(TABLE_LIMIT) };
         let counts = factorisation_counts(largest as usize, self.inner);
         for product in 1..=largest {
             if self.allows(product) {
@@ -77,7 +85,7 @@ impl Near {
             }
         }
         if self.inner > 0 {
-            for product in self.beyond.clone() {
+            for product in self.large_divisors.clone() {
                 self.add(product, exact::count(&self.factors_of(product), self.inner));
             }
         }
@@ -99,7 +107,7 @@ impl Near {
         let at = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
         let product = self.products[at.min(self.products.len() - 1)];
         let inner = exact::nth(&self.factors_of(product), self.inner, index - self.starts[at]);
-        self.whole(&inner)
+        self.complete(&inner)
     }
 
     /// Returns the possible values of one inner factor, smallest first, where `others` is the
@@ -142,7 +150,7 @@ impl Near {
             if others.checked_mul(value).is_some_and(|product| self.allows(product)) {
                 let mut changed = inner.to_vec();
                 changed[at] = value;
-                neighbours.push(self.whole(&changed));
+                neighbours.push(self.complete(&changed));
             }
         }
     }
@@ -155,65 +163,67 @@ impl Near {
                 let mut moved = inner.to_vec();
                 moved[from] /= prime;
                 moved[to] *= prime;
-                neighbours.push(self.whole(&moved));
+                neighbours.push(self.complete(&moved));
             }
         }
     }
 
     /// Returns the smallest number above `value` whose product with `others` is allowed.
     fn next_larger(&self, others: i64, value: i64) -> Option<i64> {
-        let last = self.most.min(TABLE) / others;
+        let last = self.largest_product.min(TABLE_LIMIT) / others;
         let mut next = value + 1;
         while next <= last {
             let outermost = self.outermost(others * next);
-            if self.reaches(outermost, others * next) {
+            if self.is_within_waste(outermost, others * next) {
                 return Some(next);
             }
             // No larger product is allowed with this outermost factor. The factor is not 1:
             // `next <= last`, so `others * next` would have been allowed.
             next = div_ceil(div_ceil(self.extent, outermost - 1), others);
         }
-        let found = self.beyond.iter().find(|&&product| product > others * value && product % others == 0);
+        let found =
+            self.large_divisors.iter().find(|&&product| product > others * value && product % others == 0);
         found.map(|product| product / others)
     }
 
     /// Returns the largest number below `value` whose product with `others` is allowed.
     fn next_smaller(&self, others: i64, value: i64) -> Option<i64> {
-        let mut products = self.beyond.iter().rev();
+        let mut products = self.large_divisors.iter().rev();
         let found = products.find(|&&product| product < others * value && product % others == 0);
         if let Some(product) = found {
             return Some(product / others);
         }
-        let mut next = (value - 1).min(TABLE / others);
+        let mut next = (value - 1).min(TABLE_LIMIT / others);
         while next > 0 {
             let outermost = self.outermost(others * next);
-            if self.reaches(outermost, others * next) {
+            if self.is_within_waste(outermost, others * next) {
                 return Some(next);
             }
-            next = self.most / outermost / others;
+            next = self.largest_product / outermost / others;
         }
         None
     }
 
     fn allows(&self, product: i64) -> bool {
-        self.extent % product == 0 || product <= TABLE && self.reaches(self.outermost(product), product)
+        self.extent % product == 0
+            || product <= TABLE_LIMIT && self.is_within_waste(self.outermost(product), product)
     }
 
-    fn reaches(&self, outermost: i64, product: i64) -> bool {
-        outermost.checked_mul(product).is_some_and(|whole| whole <= self.most)
+    fn is_within_waste(&self, outermost: i64, product: i64) -> bool {
+        outermost.checked_mul(product).is_some_and(|whole| whole <= self.largest_product)
     }
 
     fn outermost(&self, product: i64) -> i64 {
         div_ceil(self.extent, product)
     }
 
-    fn whole(&self, inner: &[i64]) -> Vec<i64> {
+    fn complete(&self, inner: &[i64]) -> Vec<i64> {
         let product = inner.iter().product();
         std::iter::once(self.outermost(product)).chain(inner.iter().copied()).collect()
     }
 
     fn factors_of(&self, number: i64) -> Primes {
-        Primes::with(number, &self.primes.0)
+        Primes::factorise_with(number, &self.primes.0)
     }
 }
 

@@ -6,13 +6,13 @@ pub(super) struct Primes(pub Vec<(i64, u32)>);
 
 impl Primes {
     /// Factorises by trial division, which is fast enough for any extent that a loop can have.
-    pub fn of(number: i64) -> Primes {
-        Primes::with(number, &[])
+    pub fn factorise(number: i64) -> Primes {
+        Primes::factorise_with(number, &[])
     }
 
     /// Tries the primes in `likely` first, so that a number without other primes is factorised at
     /// once.
-    pub fn with(number: i64, likely: &[(i64, u32)]) -> Primes {
+    pub fn factorise_with(number: i64, likely: &[(i64, u32)]) -> Primes {
         let mut rest = number;
         let mut found: Vec<(i64, u32)> = Vec::new();
         let mut divide = |rest: &mut i64, prime: i64| {
@@ -37,7 +37,7 @@ impl Primes {
     }
 
     /// Whether the number is a multiple of `prime`.
-    pub fn have(&self, prime: i64) -> bool {
+    pub fn contains(&self, prime: i64) -> bool {
         self.0.iter().any(|&(other, _)| other == prime)
     }
 
@@ -86,13 +86,13 @@ mod tests {
     fn numbers_are_the_products_of_their_primes() {
         let smallest = smallest_factors(3000);
         for number in 1..=3000i64 {
-            let primes = Primes::of(number);
+            let primes = Primes::factorise(number);
             assert_eq!(
                 primes.0.iter().map(|&(prime, exponent)| prime.pow(exponent)).product::<i64>(),
                 number
             );
             assert!(primes.0.iter().all(|&(prime, _)| smallest[prime as usize] == prime as usize));
-            assert_eq!(primes, Primes::with(number, &[(3, 1), (97, 1)]));
+            assert_eq!(primes, Primes::factorise_with(number, &[(3, 1), (97, 1)]));
             let divisors: Vec<i64> = (1..=number).filter(|divisor| number % divisor == 0).collect();
             assert_eq!(primes.divisors(), divisors);
         }
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn large_numbers_are_quick() {
-        assert_eq!(Primes::of(1 << 40).0, [(2, 40)]);
-        assert_eq!(Primes::of((1 << 31) - 1).0, [((1 << 31) - 1, 1)]);
-        assert_eq!(Primes::of(i64::MAX).0.len(), 6);
+        assert_eq!(Primes::factorise(1 << 40).0, [(2, 40)]);
+        assert_eq!(Primes::factorise((1 << 31) - 1).0, [((1 << 31) - 1, 1)]);
+        assert_eq!(Primes::factorise(i64::MAX).0.len(), 6);
     }
 }

@@ -6,8 +6,8 @@ use tilewright_target::Cpu;
 
 use super::tile::Tile;
 use crate::knob::{Domain, Knobs, Point, Value};
-use crate::space::placement::{Choice, Placement};
-use crate::space::stage::{Operand, Stage, reads};
+use crate::space::placement::{Placement, ProducerLocation};
+use crate::space::stage::{Operand, Stage, reads_tensor};
 
 /// The number of vectors in a register tile.
 const TILE_VECTORS: i64 = 24;
@@ -29,18 +29,19 @@ pub(super) fn tile(
     point.set_choice(tile.vector.0, vector.map_or(tile.vector_loops.len(), |(place, _)| place));
     point.set_choice(tile.threads.0, threads(tile, stage, target));
     let along = vector.map(|(_, at)| at);
-    let row = row(tile, stage, along);
+    let row = row_loop(tile, stage, along);
     for (at, knob) in tile.cuts.all().zip(&tile.cuts.knobs) {
         let trips = stage.loops[at].trips;
         let width = if along == Some(at) {
             vector_width(stage, trips, lanes, at)
         } else if row == Some(at) {
-            rows(target, along, stage)
+            tile_rows(target, along, stage)
         } else {
             1
         };
         let step = if along == Some(at) && width >= lanes { lanes } else { 1 };
-        if let Some(value) = cut(&all[knob.0].domain, trips, width, step, stage.loops[at].reduced) {
+        if let Some(value) = split_value(&all[knob.0].domain, trips, width, step, stage.loops[at].is_reduced)
+        {
             point.0[knob.0] = value;
         }
     }
@@ -50,22 +51,23 @@ pub(super) fn tile(
 }
 
 /// The number of rows of a register tile, such that registers for operands remain.
-fn rows(target: &Cpu, vector: Option<usize>, stage: &Stage) -> i64 {
+fn tile_rows(target: &Cpu, vector: Option<usize>, stage: &Stage) -> i64 {
     let available = (target.vectors.registers() as i64 * 3 / 4).min(TILE_VECTORS);
-    let wide = if vector.is_some_and(|at| stage.loops[at].reduced) { 4 } else { TILE_WIDTH };
+    let wide = if vector.is_some_and(|at| stage.loops[at].is_reduced) { 4 } else { TILE_WIDTH };
     available / wide
 }
 
 /// The number of iterations of the vectorised loop in one register tile.
 fn vector_width(stage: &Stage, trips: i64, lanes: i64, at: usize) -> i64 {
-    let registers = if stage.loops[at].reduced || stage.busy(true).is_empty() { 4 } else { TILE_WIDTH };
+    let registers =
+        if stage.loops[at].is_reduced || stage.repeated_loops(true).is_empty() { 4 } else { TILE_WIDTH };
     if trips >= registers * lanes { registers * lanes } else { lanes.min(trips) }
 }
 
 /// Cuts a loop into a tile of at most `width` iterations and one other part that has the remaining
 /// iterations. The width decreases by `step` until the domain contains the factors. The other part
 /// is the outer one for a result loop and the inner one for a reduced loop.
-fn cut(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Option<Value> {
+fn split_value(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Option<Value> {
     let widths = (0..).map(|steps| width.min(trips) - steps * step).take_while(|width| *width >= 1);
     let values = widths.map(|width| {
         let rest = (trips + width - 1) / width;
@@ -83,13 +85,13 @@ fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
             .map(|operand| match operand.strides[at] {
                 Stride::Elements(1) => 2,
                 Stride::Elements(0) => 1,
-                _ if operand.constant => 1,
+                _ if operand.is_constant => 1,
                 _ => -6,
             })
             .sum();
         let result = match stage.result[at] {
             Stride::Elements(1) => 3,
-            _ if stage.loops[at].reduced => -2,
+            _ if stage.loops[at].is_reduced => -2,
             _ => -1,
         };
         operands + result
@@ -100,8 +102,8 @@ fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
 
 /// The result loop whose iterations share most of the loaded data. Its score is the number of loads
 /// of one register tile, where an operand that moves along both the rows and the vector costs most.
-fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
-    if stage.busy(true).is_empty() {
+fn row_loop(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
+    if stage.repeated_loops(true).is_empty() {
         return None;
     }
     let others = tile.cuts.spatial.iter().copied().filter(|at| Some(*at) != vector);
@@ -129,26 +131,28 @@ fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {
 }
 
 /// Inlines a pointwise stage with a single use. Otherwise, the stage is computed before its
-/// consumer, or in the consumer's loops if `near` is set.
+/// consumer, or in the consumer's loops if `inside_consumers` is set.
 pub(super) fn place(
     placement: &Placement,
     program: &Program,
     stages: &[Stage],
-    near: bool,
+    inside_consumers: bool,
     point: &mut Point,
 ) {
     let uses = program.find_tensor(&placement.tensor).map_or(0, |tensor| {
         let statements = program.statements();
-        statements.iter().filter(|(statement, _)| reads(&statement.value, tensor)).count()
+        statements.iter().filter(|(statement, _)| reads_tensor(&statement.value, tensor)).count()
     });
     let pointwise = stages
         .iter()
         .filter(|stage| stage.name.tensor == placement.tensor)
-        .all(|stage| stage.busy(true).is_empty());
+        .all(|stage| stage.repeated_loops(true).is_empty());
     let choice = match () {
-        () if uses == 1 && pointwise && placement.allows(Choice::Inline) => Choice::Inline,
-        () if near => Choice::Once,
-        () => Choice::Root,
+        () if uses == 1 && pointwise && placement.allows(ProducerLocation::Inline) => {
+            ProducerLocation::Inline
+        }
+        () if inside_consumers => ProducerLocation::Once,
+        () => ProducerLocation::Root,
     };
     placement.set(choice, point);
 }

@@ -8,10 +8,10 @@ use crate::space::rejection::Rejection;
 use crate::space::stage::Stage;
 
 /// The largest number of copies of the innermost code after unrolling.
-const MOST_COPIES: i64 = 128;
+const MAX_COPIES: i64 = 128;
 /// The least number of operations for which threads pay off. A statement with fewer operations is
 /// finished before the threads wake up.
-const WORTH_THREADS: f64 = 200_000.0;
+const MIN_PARALLEL_WORK: f64 = 200_000.0;
 
 /// Rejects tiles that need too many registers or too much code, or whose vectors do not fill
 /// registers.
@@ -19,10 +19,10 @@ pub(crate) fn check(tile: &Tile, stage: &Stage, target: &Cpu, point: &Point) -> 
     tile.check_lanes(stage, target, point)?;
     let (results, copies) = tile.registers(stage, target, point);
     // At least one register holds an operand loaded from memory, and one holds a broadcast operand.
-    if !stage.busy(true).is_empty() && results + 2 > target.vectors.registers() as i64 {
+    if !stage.repeated_loops(true).is_empty() && results + 2 > target.vectors.registers() as i64 {
         return Err(Rejection::Registers);
     }
-    if copies > MOST_COPIES {
+    if copies > MAX_COPIES {
         return Err(Rejection::CodeSize);
     }
     Ok(())
@@ -35,11 +35,11 @@ pub(crate) fn check_threads(
     target: &Cpu,
     point: &Point,
 ) -> Result<(), Rejection> {
-    if stage.ordered || target.cores < 2 || stage.work < WORTH_THREADS {
+    if stage.is_ordered || target.cores < 2 || stage.work < MIN_PARALLEL_WORK {
         return Ok(());
     }
-    let possible: i64 = stage.busy(false).iter().map(|at| stage.loops[*at].trips).product();
-    match tile.spread_over(point) < possible.min(target.cores as i64) {
+    let possible: i64 = stage.repeated_loops(false).iter().map(|at| stage.loops[*at].trips).product();
+    match tile.parallel_iterations(point) < possible.min(target.cores as i64) {
         true => Err(Rejection::Threads),
         false => Ok(()),
     }

@@ -1,10 +1,10 @@
 //! Packed copies of operands, in the order in which a statement uses them.
 
 use tilewright_schedule::analysis::Stride;
-use tilewright_schedule::{LayoutDim, Place, PromoteScope, Step};
+use tilewright_schedule::{LayoutDim, LoopLevel, PromoteScope, Step};
 use tilewright_target::Cpu;
 
-use super::prefetch::Ahead;
+use super::prefetch::Prefetch;
 use super::tile::Levels;
 use crate::knob::{Knob, Point};
 use crate::space::names::Names;
@@ -12,28 +12,28 @@ use crate::space::stage::{Operand, Stage};
 use crate::space::{Builder, KnobId};
 
 /// The largest stride of a vector for which it pays to bring its elements together.
-const MOST_SKIPPED: i64 = 8;
+const MAX_VECTOR_STRIDE: i64 = 8;
 
 /// The knob that selects how one operand is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Pack {
     operand: usize,
     knob: KnobId,
-    choices: Vec<Choice>,
-    ahead: Option<Ahead>,
+    choices: Vec<OperandSource>,
+    prefetch: Option<Prefetch>,
 }
 
 /// How an operand is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum OperandSource {
     /// From its original place.
     InPlace,
     /// From a packed copy, with or without the elements of a tile next to each other.
-    Copied(Where, Layout),
+    Copied(CopyLevel, Layout),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Where {
+enum CopyLevel {
     /// The whole operand. A constant operand is copied only once, before any call.
     Root,
     /// The part that one iteration of the innermost outer loop needs.
@@ -51,16 +51,16 @@ enum Layout {
     Tiles,
 }
 
-impl Choice {
+impl OperandSource {
     fn name(self) -> &'static str {
         match self {
-            Choice::InPlace => "in-place",
-            Choice::Copied(Where::Root, Layout::Plain) => "copied",
-            Choice::Copied(Where::Root, Layout::Tiles) => "tiles",
-            Choice::Copied(Where::Outer, Layout::Plain) => "copied-at-outer",
-            Choice::Copied(Where::Outer, Layout::Tiles) => "tiles-at-outer",
-            Choice::Copied(Where::Block, Layout::Plain) => "copied-at-block",
-            Choice::Copied(Where::Block, Layout::Tiles) => "tiles-at-block",
+            OperandSource::InPlace => "in-place",
+            OperandSource::Copied(CopyLevel::Root, Layout::Plain) => "copied",
+            OperandSource::Copied(CopyLevel::Root, Layout::Tiles) => "tiles",
+            OperandSource::Copied(CopyLevel::Outer, Layout::Plain) => "copied-at-outer",
+            OperandSource::Copied(CopyLevel::Outer, Layout::Tiles) => "tiles-at-outer",
+            OperandSource::Copied(CopyLevel::Block, Layout::Plain) => "copied-at-block",
+            OperandSource::Copied(CopyLevel::Block, Layout::Tiles) => "tiles-at-block",
         }
     }
 }
@@ -76,48 +76,50 @@ impl Pack {
 
     fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Pack {
         let own = &stage.operands[operand];
-        let places: &[Where] = match (own.computed, own.constant) {
-            (true, _) => &[Where::Outer, Where::Block],
+        let places: &[CopyLevel] = match (own.is_computed, own.is_constant) {
+            (true, _) => &[CopyLevel::Outer, CopyLevel::Block],
             // A constant is copied once before any call, which is always better than a copy in
             // every call.
-            (false, true) => &[Where::Root],
-            (false, false) => &[Where::Root, Where::Outer, Where::Block],
+            (false, true) => &[CopyLevel::Root],
+            (false, false) => &[CopyLevel::Root, CopyLevel::Outer, CopyLevel::Block],
         };
         let layouts = [Layout::Plain, Layout::Tiles];
-        let copied = places.iter().flat_map(|place| layouts.map(|layout| Choice::Copied(*place, layout)));
-        let choices: Vec<Choice> = std::iter::once(Choice::InPlace).chain(copied).collect();
+        let copied =
+            places.iter().flat_map(|place| layouts.map(|layout| OperandSource::Copied(*place, layout)));
+        let choices: Vec<OperandSource> = std::iter::once(OperandSource::InPlace).chain(copied).collect();
         let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
         let name = format!("{}.{}", stage.name, own.tensor);
         let knob = builder.add(Knob::categorical(name, names));
-        Pack { operand, knob, choices, ahead: Ahead::new(stage, operand, builder) }
+        Pack { operand, knob, choices, prefetch: Prefetch::new(stage, operand, builder) }
     }
 
     /// Returns the steps of the chosen values: a promotion and a prefetch, if any.
     pub fn steps(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Vec<Step> {
         let promote = self.promote(stage, levels, point, names);
-        let ahead = self.ahead.as_ref().and_then(|own| own.step(stage, levels, self, point, names));
+        let ahead = self.prefetch.as_ref().and_then(|own| own.step(stage, levels, self, point, names));
         promote.into_iter().chain(ahead).collect()
     }
 
     /// The name of the packed copy, if there is one.
     pub fn buffer(&self, stage: &Stage, point: &Point, names: &Names) -> Option<String> {
         let choice = self.choices.get(point.choice(self.knob.0))?;
-        (*choice != Choice::InPlace).then(|| names.buffer(&stage.name, &stage.operands[self.operand].tensor))
+        (*choice != OperandSource::InPlace)
+            .then(|| names.buffer(&stage.name, &stage.operands[self.operand].tensor))
     }
 
     fn promote(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Option<Step> {
-        let Choice::Copied(place, layout) = *self.choices.get(point.choice(self.knob.0))? else {
+        let OperandSource::Copied(place, layout) = *self.choices.get(point.choice(self.knob.0))? else {
             return None;
         };
         let operand = &stage.operands[self.operand];
         let at = match place {
-            Where::Root => Place::Root,
-            Where::Outer => Place::Loop(levels.outer.last()?.clone()),
-            Where::Block => Place::Loop(levels.around_reduction()?.clone()),
+            CopyLevel::Root => LoopLevel::Root,
+            CopyLevel::Outer => LoopLevel::Loop(levels.outer.last()?.clone()),
+            CopyLevel::Block => LoopLevel::Loop(levels.around_reduction()?.clone()),
         };
         let layout = match layout {
             Layout::Plain => Vec::new(),
-            Layout::Tiles => tiles(operand, stage, levels),
+            Layout::Tiles => tiled_layout(operand, stage, levels),
         };
         let buffer = self.buffer(stage, point, names)?;
         Some(Step::promote(&operand.tensor, at, buffer, PromoteScope::Packed, layout))
@@ -129,16 +131,16 @@ impl Pack {
         let operand = &stage.operands[self.operand];
         let scattered = vector.is_some_and(|at| !matches!(operand.strides[at], Stride::Elements(0 | 1)));
         let wanted =
-            if operand.constant && vector.is_some_and(|at| operand.strides[at] != Stride::Elements(0)) {
-                Some(Choice::Copied(Where::Root, Layout::Tiles))
+            if operand.is_constant && vector.is_some_and(|at| operand.strides[at] != Stride::Elements(0)) {
+                Some(OperandSource::Copied(CopyLevel::Root, Layout::Tiles))
             } else if scattered {
-                Some(Choice::Copied(Where::Outer, Layout::Tiles))
+                Some(OperandSource::Copied(CopyLevel::Outer, Layout::Tiles))
             } else {
                 None
             };
         let choice = wanted.and_then(|wanted| self.choices.iter().position(|own| *own == wanted));
         point.set_choice(self.knob.0, choice.unwrap_or(0));
-        if let Some(ahead) = &self.ahead {
+        if let Some(ahead) = &self.prefetch {
             ahead.initial(stage, target, point);
         }
     }
@@ -147,13 +149,13 @@ impl Pack {
 /// Returns a layout with the dimensions in the order of the loops, and with the elements of a tile
 /// contiguous at the end. Where the vector has a stride, the layout brings its elements together:
 /// for a stride of 2, first the even elements and then the odd ones.
-fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
+fn tiled_layout(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     let depth = |dimension: usize| {
         let loops = operand.dimensions[dimension].iter();
         loops.filter_map(|at| levels.nesting.iter().position(|own| own == at)).min().unwrap_or(usize::MAX)
     };
     let width = |dimension: usize| match operand.dimensions[dimension].as_slice() {
-        [at] if !stage.loops[*at].reduced => levels.widths[*at],
+        [at] if !stage.loops[*at].is_reduced => levels.widths[*at],
         _ => 1,
     };
     let side_by_side = |dimension: usize| {
@@ -162,7 +164,7 @@ fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     let mut order: Vec<usize> = (0..operand.dimensions.len()).collect();
     order.sort_by_key(|dimension| depth(*dimension));
     let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
-    let skipped = skipped(operand, levels);
+    let skipped = strided_dimension(operand, levels);
     order.sort_by_key(|dimension| skipped.is_some_and(|(own, _)| own == *dimension));
     let mut layout: Vec<LayoutDim> = order
         .iter()
@@ -184,9 +186,9 @@ fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
 }
 
 /// Returns the dimension along which the vector has a stride greater than 1, and this stride.
-fn skipped(operand: &Operand, levels: &Levels) -> Option<(usize, i64)> {
-    let along = levels.along?;
-    let Stride::Elements(step @ 2..=MOST_SKIPPED) = operand.strides[along] else { return None };
+fn strided_dimension(operand: &Operand, levels: &Levels) -> Option<(usize, i64)> {
+    let along = levels.vector_loop?;
+    let Stride::Elements(step @ 2..=MAX_VECTOR_STRIDE) = operand.strides[along] else { return None };
     let last = operand.dimensions.len().checked_sub(1)?;
     // A dimension that depends on one loop only is tiled on its own.
     (operand.dimensions[last].len() > 1 && operand.dimensions[last].contains(&along)).then_some((last, step))

@@ -16,25 +16,25 @@ use crate::space::stage::Stage;
 use crate::space::{Builder, KnobId};
 
 /// The prefetch distances in iterations; 0 means no prefetch.
-const AHEAD: [i64; 5] = [0, 4, 8, 16, 32];
-/// The index in `AHEAD` that pays for an operand too large for the near caches: an iteration takes
-/// about ten cycles, and a memory access a few hundred.
-const FAR: usize = 4;
+const DISTANCES: [i64; 5] = [0, 4, 8, 16, 32];
+/// The index in `DISTANCES` that pays for an operand too large for the near caches: an iteration
+/// takes about ten cycles, and a memory access a few hundred.
+const FAR_DISTANCE: usize = 4;
 
 /// The knob that selects the prefetch distance of one operand.
 #[derive(Clone, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     operand: usize,
     knob: KnobId,
 }
 
-impl Ahead {
+impl Prefetch {
     /// Adds a knob for an operand if a reduced loop walks through the operand.
-    pub fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Option<Ahead> {
+    pub fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Option<Prefetch> {
         let own = &stage.operands[operand];
-        let walked = stage.busy(true).iter().any(|at| own.strides[*at] != Stride::Elements(0));
-        let name = format!("{}.{}.ahead", stage.name, own.tensor);
-        walked.then(|| Ahead { operand, knob: builder.add(Knob::ordinal(name, AHEAD)) })
+        let walked = stage.repeated_loops(true).iter().any(|at| own.strides[*at] != Stride::Elements(0));
+        let name = format!("{}.{}.prefetch", stage.name, own.tensor);
+        walked.then(|| Prefetch { operand, knob: builder.add(Knob::ordinal(name, DISTANCES)) })
     }
 
     /// Returns the prefetch step of the chosen distance. The step must follow the promotion of the
@@ -49,7 +49,7 @@ impl Ahead {
     ) -> Option<Step> {
         let operand = &stage.operands[self.operand];
         let (at, place) = levels.reduced.last().zip(levels.innermost_reduced)?;
-        let ahead = AHEAD[point.choice(self.knob.0)];
+        let ahead = DISTANCES[point.choice(self.knob.0)];
         let moves = operand.strides[place] != Stride::Elements(0);
         (ahead > 0 && moves).then(|| Step::Prefetch {
             tensor: pack.buffer(stage, point, names).unwrap_or_else(|| operand.tensor.clone()),
@@ -64,6 +64,6 @@ impl Ahead {
         let operand = &stage.operands[self.operand];
         let bytes = operand.elements * stage.dtype.bytes() as f64;
         let near = target.caches.get(1).copied().unwrap_or_default() as f64;
-        point.set_choice(self.knob.0, if operand.constant && bytes > near { FAR } else { 0 });
+        point.set_choice(self.knob.0, if operand.is_constant && bytes > near { FAR_DISTANCE } else { 0 });
     }
 }

@@ -5,31 +5,30 @@
 //! own order:
 //!
 //! ```text
-//! outer     first parts of result loops          spread over threads, the first few of them as one loop
-//! block     second parts of result loops,        sized for the caches
-//!           first parts of reduced loops
-//! reduced   second parts of reduced loops
-//! tile      third parts of all loops             written out, results in registers; the last is a vector
+//! outer     first parts of result loops          spread over threads, the first few of them as one
+//! loop block     second parts of result loops,        sized for the caches first parts of reduced
+//! loops reduced   second parts of reduced loops tile      third parts of all loops
+//! written out, results in registers; the last is a vector
 //! ```
 //!
 //! A part with one iteration does not become a loop. The vector runs along a result loop or along a
 //! reduced loop. In the latter case, each lane has its own partial total.
 
 use tilewright_schedule::analysis::Stride;
-use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step};
+use tilewright_schedule::{LoopLevel, LoopName, PromoteScope, StatementName, Step};
 use tilewright_target::Cpu;
 
 use crate::knob::{Divisors, Knob, Point};
-use crate::space::cuts::{Cuts, choices, near};
+use crate::space::cuts::{Cuts, divisor_count, near_divisors};
 use crate::space::names::Names;
 use crate::space::rejection::Rejection;
 use crate::space::stage::{Stage, StageLoop};
 use crate::space::{Builder, KnobId};
 
 /// The largest number of lanes that `vectorize` accepts.
-const MOST_LANES: i64 = 64;
+const MAX_LANES: i64 = 64;
 /// A reduced loop is cut exactly if it has at least this many divisors to choose from.
-const ENOUGH: usize = 4;
+const ENOUGH_DIVISORS: usize = 4;
 /// The number of parts of each loop.
 const PARTS: usize = 3;
 
@@ -63,7 +62,7 @@ pub(crate) struct Levels {
     pub tile: Vec<LoopName>,
     pub lane: Option<LoopName>,
     /// The index in the statement of the vectorised loop.
-    pub along: Option<usize>,
+    pub vector_loop: Option<usize>,
     /// For each loop of the statement, the number of its iterations in one tile.
     pub widths: Vec<i64>,
     /// The indices of the statement's loops in the order of the nest, outermost first.
@@ -111,48 +110,48 @@ impl Tile {
         }
     }
 
-    /// Returns the steps that split, order and run the loops. `alone` says that the statement is
+    /// Returns the steps that split, order and run the loops. `is_root` says that the statement is
     /// not computed inside the loops of another statement.
     pub fn steps(
         &self,
         stage: &Stage,
         target: &Cpu,
         point: &Point,
-        alone: bool,
+        is_root: bool,
         names: &Names,
     ) -> Result<(Vec<Step>, Levels), Rejection> {
-        let mut cutter = Cutter {
+        let mut cutter = LoopSplitter {
             stage,
             names,
-            alone,
+            is_root,
             lanes: target.lanes(stage.dtype.compute_type().bytes()) as i64,
             steps: Vec::new(),
             pieces: Vec::new(),
         };
         let vector = self.vector_loop(point);
         for at in self.cuts.all() {
-            cutter.cut(at, self.parts(point, at), vector == Some(at))?;
+            cutter.split(at, self.parts(point, at), vector == Some(at))?;
         }
-        let Cutter { mut steps, pieces, .. } = cutter;
-        let mut levels = self.nest(stage, point, &pieces);
+        let LoopSplitter { mut steps, pieces, .. } = cutter;
+        let mut levels = self.arrange_levels(stage, point, &pieces);
         let all = levels.outer.iter().chain(&levels.block).chain(&levels.reduced).chain(&levels.tile);
         let order: Vec<LoopName> = all.chain(&levels.lane).cloned().collect();
         if order.len() > 1 {
             steps.push(Step::Reorder { loops: order });
         }
-        if vector.is_some_and(|at| stage.loops[at].reduced) {
-            total_lanes(stage, names, &mut levels, &mut steps);
+        if vector.is_some_and(|at| stage.loops[at].is_reduced) {
+            add_lane_totals(stage, names, &mut levels, &mut steps);
         }
         steps.extend(levels.tile.iter().cloned().map(Step::Unroll));
         steps.extend(levels.lane.iter().cloned().map(Step::Vectorize));
-        if alone {
-            self.spread(stage, point, names, &mut levels, &mut steps);
+        if is_root {
+            self.parallelise(stage, point, names, &mut levels, &mut steps);
         }
         Ok((steps, levels))
     }
 
     /// Puts the parts of all loops into their levels.
-    fn nest(&self, stage: &Stage, point: &Point, pieces: &[Pieces]) -> Levels {
+    fn arrange_levels(&self, stage: &Stage, point: &Point, pieces: &[LoopParts]) -> Levels {
         let of = |at: usize| pieces.iter().find(|own| own.at == at);
         let mut levels = Levels { statement: Some(stage.name.clone()), ..Levels::default() };
         levels.widths = vec![1; stage.loops.len()];
@@ -178,19 +177,21 @@ impl Tile {
             levels.innermost_reduced = inner.as_ref().map(|_| at).or(levels.innermost_reduced);
             levels.reduced.extend(inner);
         }
-        for own in pieces.iter().filter(|own| stage.loops[own.at].reduced) {
+        for own in pieces.iter().filter(|own| stage.loops[own.at].is_reduced) {
             levels.tile.extend(own.tile.clone());
         }
         // The tile loop of the vectorised loop comes last, because its iterations access adjacent
         // vectors in memory.
         let tiled = |with_lane: bool| {
-            pieces.iter().filter(move |own| !stage.loops[own.at].reduced && own.lane.is_some() == with_lane)
+            pieces
+                .iter()
+                .filter(move |own| !stage.loops[own.at].is_reduced && own.lane.is_some() == with_lane)
         };
         for own in tiled(false).chain(tiled(true)) {
             levels.tile.extend(own.tile.clone());
         }
         levels.lane = pieces.iter().find_map(|own| own.lane.clone());
-        levels.along = self.vector_loop(point);
+        levels.vector_loop = self.vector_loop(point);
         for own in pieces {
             levels.widths[own.at] = own.width;
         }
@@ -199,7 +200,7 @@ impl Tile {
     }
 
     /// Spreads the first outer loops over the threads.
-    fn spread(
+    fn parallelise(
         &self,
         stage: &Stage,
         point: &Point,
@@ -208,7 +209,7 @@ impl Tile {
         steps: &mut Vec<Step>,
     ) {
         let count = point.choice(self.threads.0).min(levels.outer.len());
-        if count == 0 || stage.ordered {
+        if count == 0 || stage.is_ordered {
             return;
         }
         let together: Vec<LoopName> = levels.outer.drain(..count).collect();
@@ -218,7 +219,7 @@ impl Tile {
             [one] => one.clone(),
             _ => {
                 let name = names.part(&stage.name.tensor, "threads");
-                let fused = together[0].statement.at(name.clone());
+                let fused = together[0].statement.loop_named(name.clone());
                 steps.push(Step::Fuse { loops: together, name });
                 fused
             }
@@ -228,13 +229,13 @@ impl Tile {
     }
 
     /// Promotes the results of a tile to registers while the reduction runs.
-    pub fn gather(&self, levels: &Levels, stage: &Stage, names: &Names) -> Option<Step> {
+    pub fn promote_results(&self, levels: &Levels, stage: &Stage, names: &Names) -> Option<Step> {
         if self.cuts.reduced.is_empty() || stage.scatters {
             return None;
         }
         let statement = levels.statement.as_ref()?;
         let (at, name) = (levels.around_reduction()?, names.buffer(&stage.name, "tile"));
-        let at = Place::Loop(at.clone());
+        let at = LoopLevel::Loop(at.clone());
         Some(Step::promote(&statement.tensor, at, name, PromoteScope::Registers, Vec::new()))
     }
 
@@ -248,7 +249,7 @@ impl Tile {
             let width = self.parts(point, at)[2];
             let registers = if vector == Some(at) { (width + lanes - 1) / lanes } else { width };
             copies = copies.saturating_mul(registers);
-            if !stage.loops[at].reduced || vector == Some(at) {
+            if !stage.loops[at].is_reduced || vector == Some(at) {
                 results = results.saturating_mul(registers);
             }
         }
@@ -259,17 +260,17 @@ impl Tile {
     pub fn check_lanes(&self, stage: &Stage, target: &Cpu, point: &Point) -> Result<(), Rejection> {
         let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
         let along = self.vector_loop(point);
-        along.map_or(Ok(()), |at| lanes_of(&stage.loops[at], self.parts(point, at)[2], lanes).map(|_| ()))
+        along.map_or(Ok(()), |at| vector_lanes(&stage.loops[at], self.parts(point, at)[2], lanes).map(|_| ()))
     }
 
     /// The range of the knobs that the limits of a tile depend on.
-    pub fn own_knobs(&self) -> std::ops::Range<usize> {
+    pub fn knob_range(&self) -> std::ops::Range<usize> {
         let first = self.cuts.knobs.first().unwrap_or(&self.vector).0;
         first..self.threads.0 + 1
     }
 
     /// The number of iterations that can run in parallel.
-    pub fn spread_over(&self, point: &Point) -> i64 {
+    pub fn parallel_iterations(&self, point: &Point) -> i64 {
         let count = point.choice(self.threads.0);
         let order = point.order(self.order_outer.0).iter();
         // Parts with one iteration are not loops, so they do not count.
@@ -280,12 +281,12 @@ impl Tile {
 }
 
 /// Gives each lane along a reduced loop its own partial total, which a last statement adds up.
-fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Vec<Step>) {
+fn add_lane_totals(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Vec<Step>) {
     let Some(lane) = levels.lane.clone() else { return };
     let partial = StatementName::first(names.buffer(&stage.name, "lanes"));
     steps.push(Step::Rfactor { target: lane.clone(), name: partial.tensor.clone() });
     steps.push(Step::Vectorize(lane.clone()));
-    let moved = |own: &LoopName| partial.at(own.name.clone());
+    let moved = |own: &LoopName| partial.loop_named(own.name.clone());
     for level in [&mut levels.outer, &mut levels.block, &mut levels.reduced, &mut levels.tile] {
         *level = level.iter().map(moved).collect();
     }
@@ -296,7 +297,7 @@ fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Ve
 /// Returns how a loop may be cut. Parts that do not divide a reduced loop need remainder code, and
 /// gain nothing if there are enough divisors to choose from.
 fn divisors(own: &StageLoop) -> Divisors {
-    if own.reduced && choices(own) >= ENOUGH { Divisors::Exact } else { near(own) }
+    if own.is_reduced && divisor_count(own) >= ENOUGH_DIVISORS { Divisors::Exact } else { near_divisors(own) }
 }
 
 /// The loops that a vector can run along. A result loop qualifies if the statement has a reduction
@@ -305,18 +306,18 @@ fn divisors(own: &StageLoop) -> Divisors {
 fn vector_loops(stage: &Stage, target: &Cpu) -> Vec<usize> {
     let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
     let long_enough = |at: &usize| 2 * stage.loops[*at].trips >= lanes.min(4);
-    let has_reduction = !stage.busy(true).is_empty();
+    let has_reduction = !stage.repeated_loops(true).is_empty();
     let side_by_side = |at: usize| {
         let own = stage.operands.iter().map(|operand| operand.strides[at]);
         own.chain([stage.result[at]]).any(|stride| stride == Stride::Elements(1))
     };
-    let spatial = stage.busy(false).into_iter().filter(|at| has_reduction || side_by_side(*at));
-    let reduced = stage.busy(true).into_iter().filter(|at| side_by_side(*at) && !stage.scatters);
+    let spatial = stage.repeated_loops(false).into_iter().filter(|at| has_reduction || side_by_side(*at));
+    let reduced = stage.repeated_loops(true).into_iter().filter(|at| side_by_side(*at) && !stage.scatters);
     spatial.chain(reduced).filter(long_enough).collect()
 }
 
 /// The parts of one loop.
-struct Pieces {
+struct LoopParts {
     at: usize,
     outer: Option<LoopName>,
     block: Option<LoopName>,
@@ -328,42 +329,43 @@ struct Pieces {
 }
 
 /// Splits the loops of a statement.
-struct Cutter<'a> {
+struct LoopSplitter<'a> {
     stage: &'a Stage,
     names: &'a Names,
-    alone: bool,
+    is_root: bool,
     lanes: i64,
     steps: Vec<Step>,
-    pieces: Vec<Pieces>,
+    pieces: Vec<LoopParts>,
 }
 
-impl Cutter<'_> {
-    fn cut(&mut self, at: usize, [first, second, third]: [i64; 3], vector: bool) -> Result<(), Rejection> {
+impl LoopSplitter<'_> {
+    fn split(&mut self, at: usize, [first, second, third]: [i64; 3], vector: bool) -> Result<(), Rejection> {
         let own = &self.stage.loops[at];
-        let (lane, tile) = if vector { lanes_of(own, third, self.lanes)? } else { (1, third) };
+        let (lane, tile) = if vector { vector_lanes(own, third, self.lanes)? } else { (1, third) };
         // Inside a consumer's loops, only a part of the tensor may be computed. The trip count of
         // the first part is then unknown, so the first part always becomes a loop.
-        let open = !self.alone;
+        let open = !self.is_root;
         let wanted = [("0", first, open), ("1", second, false), ("2", tile, false), ("v", lane, false)];
         let parts: Vec<(&str, i64)> = wanted
             .into_iter()
             .filter(|(_, count, always)| *count > 1 || *always)
             .map(|(part, count, _)| (part, count))
             .collect();
-        let target = self.stage.name.at(own.name.clone());
+        let target = self.stage.name.loop_named(own.name.clone());
         let name = |part: &str| match parts.len() {
             0 | 1 => own.name.clone(),
             // The loops of the consumer around this one may use the same names for their parts.
             _ if open => self.names.part(&own.name, &format!("{}{part}", self.stage.name.tensor)),
             _ => self.names.part(&own.name, part),
         };
-        let loop_of =
-            |part: &str| parts.iter().any(|(own, _)| *own == part).then(|| self.stage.name.at(name(part)));
-        self.pieces.push(Pieces {
+        let loop_of = |part: &str| {
+            parts.iter().any(|(own, _)| *own == part).then(|| self.stage.name.loop_named(name(part)))
+        };
+        self.pieces.push(LoopParts {
             at,
-            outer: loop_of("0").filter(|_| !own.reduced),
-            block: if own.reduced { loop_of("0") } else { loop_of("1") },
-            reduced: loop_of("1").filter(|_| own.reduced),
+            outer: loop_of("0").filter(|_| !own.is_reduced),
+            block: if own.is_reduced { loop_of("0") } else { loop_of("1") },
+            reduced: loop_of("1").filter(|_| own.is_reduced),
             tile: loop_of("2"),
             lane: loop_of("v"),
             width: third,
@@ -380,16 +382,16 @@ impl Cutter<'_> {
 
 /// Returns the number of lanes, and the number of vectors in a tile, for a loop with `width`
 /// iterations in the tile.
-fn lanes_of(own: &StageLoop, width: i64, lanes: i64) -> Result<(i64, i64), Rejection> {
-    if width == own.trips && own.trips <= MOST_LANES && (own.trips <= lanes || own.reduced) {
+fn vector_lanes(own: &StageLoop, width: i64, lanes: i64) -> Result<(i64, i64), Rejection> {
+    if width == own.trips && own.trips <= MAX_LANES && (own.trips <= lanes || own.is_reduced) {
         return Ok((width, 1));
     }
     if width % lanes != 0 {
         return Err(Rejection::VectorWidth);
     }
     // The partial totals of a reduced loop form one wide vector; results form several vectors.
-    if own.reduced {
-        return if width <= MOST_LANES { Ok((width, 1)) } else { Err(Rejection::VectorWidth) };
+    if own.is_reduced {
+        return if width <= MAX_LANES { Ok((width, 1)) } else { Err(Rejection::VectorWidth) };
     }
     Ok((lanes, width / lanes))
 }

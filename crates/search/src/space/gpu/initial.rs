@@ -3,7 +3,7 @@
 use tilewright_schedule::analysis::Stride;
 use tilewright_target::Gpu;
 
-use super::operand::{Choice, Layout, Pad};
+use super::operand::{Layout, Pad, Staging};
 use super::tile::Tile;
 use super::warp;
 use crate::knob::{Domain, Knobs, Point, Value};
@@ -13,7 +13,7 @@ use crate::space::stage::Stage;
 /// The work of a block and of a thread. Columns run along the loop in which the result is
 /// contiguous, and rows run along another loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct TileShape {
     /// The results of a thread along rows and columns: the number of groups that are apart, and the
     /// number of adjacent results in a group.
     rows: (i64, i64),
@@ -39,17 +39,17 @@ const fn shape(
     depth: i64,
     stages: i64,
     shares: i64,
-) -> Shape {
-    Shape { rows, columns, third: 1, threads, depth, stages, shares }
+) -> TileShape {
+    TileShape { rows, columns, third: 1, threads, depth, stages, shares }
 }
 
 /// Returns the shape with several results along a third loop.
-const fn tall(third: i64, shape: Shape) -> Shape {
-    Shape { third, ..shape }
+const fn with_third(third: i64, shape: TileShape) -> TileShape {
+    TileShape { third, ..shape }
 }
 
 /// The shapes, from large tiles for large results to small ones.
-pub(super) const SHAPES: [Shape; 17] = [
+pub(super) const SHAPES: [TileShape; 17] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
     shape((2, 4), (2, 4), (8, 32), 16, 3, 1),
@@ -60,9 +60,9 @@ pub(super) const SHAPES: [Shape; 17] = [
     shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
     shape((1, 4), (1, 4), (8, 8), 16, 3, 8),
     shape((4, 4), (1, 2), (4, 8), 16, 2, 4),
-    tall(8, shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
-    tall(8, shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
-    tall(4, shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
+    with_third(8, shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
+    with_third(8, shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
+    with_third(4, shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
     shape((1, 4), (1, 1), (4, 32), 16, 2, 1),
     shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
     shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
@@ -80,7 +80,7 @@ pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &m
     for (place, (at, knob)) in tile.cuts.spatial.iter().zip(&tile.cuts.knobs).enumerate().rev() {
         let (domain, trips) = (&all[knob.0].domain, stage.loops[*at].trips);
         let value = match place {
-            0 => near(domain, trips, &[1, rows, 1], Shrink::Largest),
+            0 => nearest_parts(domain, trips, &[1, rows, 1], Shrink::Largest),
             _ => {
                 let thread = (1..=threads.min(trips)).rev().find(|thread| trips % thread == 0).unwrap_or(1);
                 threads /= thread;
@@ -94,28 +94,31 @@ pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &m
 }
 
 /// Sets the knobs of a statement to a shape, as far as its loops allow.
-pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
+pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &TileShape, point: &mut Point) {
     let column = column(tile, stage);
     set_spatial(tile, stage, gpu, all, shape, point);
     set_reduced(tile, stage, all, shape, point);
     set_operands(tile, stage, column, point);
     point.set_choice(tile.unrolled.0, 3);
     // A reduction uses the operand of one row for all columns before that of the next row.
-    point.set_choice(tile.results.0, usize::from(!tile.cuts.reduced.is_empty()));
-    let stages = match &all[tile.stages.0].domain {
+    point.set_choice(tile.result_order.0, usize::from(!tile.cuts.reduced.is_empty()));
+    let stages = match &all[tile.pipeline_depth.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
         _ => 0,
     };
-    point.set_choice(tile.stages.0, stages);
+    point.set_choice(tile.pipeline_depth.0, stages);
     // Threads along columns are adjacent. Threads that differ in a remainder use different
     // operands.
     let mut order: Vec<usize> = (0..tile.cuts.spatial.len()).collect();
     order.sort_by_key(|place| {
-        (!stage.loops[tile.cuts.spatial[*place]].remainders, Some(tile.cuts.spatial[*place]) == column)
+        (
+            !stage.loops[tile.cuts.spatial[*place]].is_over_remainders,
+            Some(tile.cuts.spatial[*place]) == column,
+        )
     });
     point.0[tile.order_threads.0] = Value::Order(order);
-    tile.warp.set(warp::USUAL, point);
-    if !tile.warp.is_told_apart(tile, point) {
+    tile.warp.set(warp::INITIAL_WIDTH, point);
+    if !tile.warp.is_valid_rectangle(tile, point) {
         tile.warp.set(warp::IN_ORDER, point);
     }
 }
@@ -133,9 +136,9 @@ enum Role {
 /// The indices of a tile's loops with their roles, in the order in which the loops get threads.
 fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
     let column = column(tile, stage);
-    let is_remainder = |at: usize| stage.loops[at].remainders;
+    let is_remainder = |at: usize| stage.loops[at].is_over_remainders;
     let beside = tile.cuts.spatial.iter().copied().filter(|at| Some(*at) != column && !is_remainder(*at));
-    let row = beside.max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
+    let row = beside.max_by_key(|at| (shared_operand_count(stage, column, *at), stage.loops[*at].trips));
     let place = |at: Option<usize>| tile.cuts.spatial.iter().position(|own| Some(*own) == at);
     let (column, row) = (place(column), place(row));
     let places = || (0..tile.cuts.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
@@ -149,29 +152,29 @@ fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
 }
 
 /// Sets how result loops are cut. Threads that a short loop cannot use go to other loops.
-fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
+fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &TileShape, point: &mut Point) {
     let roles = roles(tile, stage);
     let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
     for (nth, (place, role)) in roles.iter().enumerate() {
         let (knob, at) = (tile.cuts.knobs[*place], tile.cuts.spatial[*place]);
         let is_last = nth + 1 == roles.len();
-        let (parts, gives_way) = match tile.cuts.reduced.is_empty() {
+        let (parts, shrink) = match tile.cuts.reduced.is_empty() {
             true => shape.pointwise(*role, left, is_last),
             false => shape.parts(*role, left, is_last),
         };
-        if let Some(value) = near(&all[knob.0].domain, stage.loops[at].trips, &parts, gives_way) {
+        if let Some(value) = nearest_parts(&all[knob.0].domain, stage.loops[at].trips, &parts, shrink) {
             point.0[knob.0] = value;
             left = (left / tile.parts(point, at).thread.max(1)).max(1);
         }
     }
 }
 
-impl Shape {
+impl TileShape {
     /// Returns the second, third and fourth part of a result loop: results apart, threads, and
     /// adjacent results. Also returns which of them decreases if they are too large. `left` is the
     /// number of remaining threads.
     fn parts(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], Shrink) {
-        let Shape { rows, columns, third, threads, .. } = *self;
+        let TileShape { rows, columns, third, threads, .. } = *self;
         match role {
             Role::Column => ([columns.0, threads.1.min(left), columns.1], Shrink::Largest),
             Role::Row if is_last => ([rows.0, left, rows.1], Shrink::Threads),
@@ -194,18 +197,18 @@ impl Shape {
     }
 }
 
-fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &mut Point) {
+fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &TileShape, point: &mut Point) {
     let mut depth = shape.depth;
     let knobs = tile.cuts.reduced.iter().zip(&tile.cuts.knobs[tile.cuts.spatial.len()..]);
     // Windows are taken whole. The longest loop gets the rest of the depth.
     let mut order: Vec<(&usize, &crate::space::KnobId)> = knobs.collect();
-    order.sort_by_key(|(at, _)| Some(**at) == tile.shared_out);
+    order.sort_by_key(|(at, _)| Some(**at) == tile.shared_reduction);
     for (at, knob) in order {
         let trips = stage.loops[*at].trips;
         let inner = depth.min(trips).max(1);
-        let value = match Some(*at) == tile.shared_out {
-            true => with_share(&all[knob.0].domain, trips, shape.shares, inner),
-            false => near(&all[knob.0].domain, trips, &[inner], Shrink::Largest),
+        let value = match Some(*at) == tile.shared_reduction {
+            true => shared_parts(&all[knob.0].domain, trips, shape.shares, inner),
+            false => nearest_parts(&all[knob.0].domain, trips, &[inner], Shrink::Largest),
         };
         if let Some(value) = value {
             if let Value::Factors(factors) = &value {
@@ -219,8 +222,8 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
 /// Returns the parts of a loop with `inner` as the parts after the first, or with smaller ones if
 /// the domain does not contain those. Parts that divide the loop are preferred unless their product
 /// is less than three quarters of the other product.
-fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: Shrink) -> Option<Value> {
-    let smaller = std::iter::successors(Some(inner.to_vec()), |inner| gives_way.smaller(inner));
+fn nearest_parts(domain: &Domain, trips: i64, inner: &[i64], shrink: Shrink) -> Option<Value> {
+    let smaller = std::iter::successors(Some(inner.to_vec()), |inner| shrink.smaller(inner));
     let whole = |inner: &Vec<i64>| trips % inner.iter().product::<i64>() == 0;
     let valued = |inner: Vec<i64>| {
         let product: i64 = inner.iter().product();
@@ -255,7 +258,7 @@ impl Shrink {
 }
 
 /// The parts of a reduced loop that at most `shares` blocks share.
-fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Value> {
+fn shared_parts(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Value> {
     for share in (1..=shares).rev() {
         for inner in (1..=inner).rev() {
             let value = Value::Factors(vec![share, trips / (share * inner).max(1), inner]);
@@ -271,7 +274,9 @@ fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Va
 /// are remainders.
 fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
     let distance = |at: &usize| match stage.result[*at] {
-        Stride::Elements(distance) if distance > 0 && !stage.loops[*at].remainders => Some((distance, *at)),
+        Stride::Elements(distance) if distance > 0 && !stage.loops[*at].is_over_remainders => {
+            Some((distance, *at))
+        }
         _ => None,
     };
     let nearest = tile.cuts.spatial.iter().filter_map(distance).min();
@@ -280,7 +285,7 @@ fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
 
 /// The number of operands that move with the column but not with this loop, so that the rows of a
 /// tile share them.
-fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
+fn shared_operand_count(stage: &Stage, column: Option<usize>, at: usize) -> usize {
     let moves = |strides: &[Stride], at: usize| strides[at] != Stride::Elements(0);
     let with_column = |strides: &[Stride]| column.is_some_and(|column| moves(strides, column));
     let shared = stage.operands.iter().filter(|own| !moves(&own.strides, at) && with_column(&own.strides));
@@ -290,32 +295,32 @@ fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
 /// Sets how operands are read. Operands of a reduction go through shared memory, transposed ones
 /// with padded rows. Gathered operands are read in place, because each element is looked up once.
 fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut Point) {
-    for way in &tile.ways {
-        let operand = &way.operand;
+    for knob in &tile.operand_knobs {
+        let operand = &knob.operand;
         let walks = column.is_some_and(|at| operand.strides[at] == Stride::Elements(1));
         let wanted = match () {
-            () if tile.cuts.reduced.is_empty() || way.gathered => vec![Choice::InPlace],
-            () if walks && way.groups(tile, stage, point).is_some() => {
-                vec![Choice::Groups, Choice::Shared(Layout::Plain, Pad::No)]
+            () if tile.cuts.reduced.is_empty() || knob.gathered => vec![Staging::InPlace],
+            () if walks && knob.group_size(tile, stage, point).is_some() => {
+                vec![Staging::Groups, Staging::Shared(Layout::Plain, Pad::No)]
             }
-            () if walks => vec![Choice::Shared(Layout::Plain, Pad::No)],
+            () if walks => vec![Staging::Shared(Layout::Plain, Pad::No)],
             () => vec![
-                Choice::Packed,
-                Choice::Shared(Layout::ResultLast, Pad::Yes),
-                Choice::Shared(Layout::Plain, Pad::No),
+                Staging::Packed,
+                Staging::Shared(Layout::ResultLast, Pad::Yes),
+                Staging::Shared(Layout::Plain, Pad::No),
             ],
         };
-        way.set(&wanted, point);
+        knob.set(&wanted, point);
     }
 }
 
 /// Inlines pointwise temporaries. Other tensors are computed before their consumers, or in the
-/// consumers' blocks if `near` is set.
-pub(super) fn place(placement: &Placement, near: bool, point: &mut Point) {
+/// consumers' blocks if `inside_consumers` is set.
+pub(super) fn place(placement: &Placement, inside_consumers: bool, point: &mut Point) {
     let choice = match () {
-        () if placement.allows(placement::Choice::Inline) => placement::Choice::Inline,
-        () if near => placement::Choice::AtOuter,
-        () => placement::Choice::Root,
+        () if placement.allows(placement::ProducerLocation::Inline) => placement::ProducerLocation::Inline,
+        () if inside_consumers => placement::ProducerLocation::AtOuter,
+        () => placement::ProducerLocation::Root,
     };
     placement.set(choice, point);
 }

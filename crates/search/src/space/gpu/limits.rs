@@ -3,7 +3,7 @@
 
 use tilewright_target::Gpu;
 
-use super::operand::{Choice, Way};
+use super::operand::{OperandKnob, Staging};
 use super::tile::Tile;
 use crate::knob::Point;
 use crate::space::rejection::Rejection;
@@ -11,21 +11,21 @@ use crate::space::stage::Stage;
 
 /// The largest number of copies of the innermost code after unrolling. More copies take the
 /// compiler seconds.
-const MOST_COPIES: i64 = 1024;
+const MAX_COPIES: i64 = 1024;
 /// The largest number of registers of a thread for its results.
-const MOST_RESULTS: i64 = 160;
+const MAX_RESULTS: i64 = 160;
 /// The largest number of registers for the results of a thread without a reduction.
-const MOST_POINTWISE: i64 = 16;
+const MAX_POINTWISE: i64 = 16;
 /// At most one in this many lanes of the warps may be idle.
 const IDLE_LANES: i64 = 4;
 /// The largest number of blocks that share one reduction. With more blocks, writing the partial
 /// totals costs more than the sharing saves.
-const MOST_SHARES: i64 = 32;
+const MAX_SHARES: i64 = 32;
 /// The number of blocks per multiprocessor from which sharing a reduction gains nothing.
 const ENOUGH_BLOCKS: i64 = 4;
 /// The least number of threads in a block when the results are spread over as many multiprocessors
 /// as possible.
-const LEAST_THREADS: i64 = 32;
+const MIN_THREADS: i64 = 32;
 
 /// Rejects tiles that leave a GPU idle or exceed its limits. A statement whose `matters` is false
 /// only hosts other statements in its blocks, and those keep the GPU busy.
@@ -39,11 +39,11 @@ pub(super) fn check(
     if tile.threads(point) > gpu.block_threads as i64 {
         return Err(Rejection::BlockThreads);
     }
-    if !tile.warp.is_told_apart(tile, point) {
+    if !tile.warp.is_valid_rectangle(tile, point) {
         return Err(Rejection::Lanes);
     }
-    let in_groups = |way: &&Way| way.choice(point) == Choice::Groups;
-    if tile.ways.iter().filter(in_groups).any(|way| way.groups(tile, stage, point).is_none()) {
+    let in_groups = |knob: &&OperandKnob| knob.choice(point) == Staging::Groups;
+    if tile.operand_knobs.iter().filter(in_groups).any(|knob| knob.group_size(tile, stage, point).is_none()) {
         return Err(Rejection::Groups);
     }
     if matters {
@@ -55,15 +55,15 @@ pub(super) fn check(
     // operands and addresses.
     let of_thread =
         (gpu.processor_registers as i64 / tile.threads(point).max(1)).min(gpu.thread_registers as i64);
-    let most = if is_reduction { MOST_RESULTS.min(of_thread * 2 / 3) } else { MOST_POINTWISE };
+    let most = if is_reduction { MAX_RESULTS.min(of_thread * 2 / 3) } else { MAX_POINTWISE };
     if results * words > most {
         return Err(Rejection::Registers);
     }
-    if results * tile.most_unrolled(point) > MOST_COPIES {
+    if results * tile.most_unrolled(point) > MAX_COPIES {
         return Err(Rejection::CodeSize);
     }
-    let elements: i64 = tile.ways.iter().map(|way| way.shared_elements(tile, stage, point)).sum();
-    let bytes = elements * stage.dtype.bytes() as i64 * tile.stage_count(point);
+    let elements: i64 = tile.operand_knobs.iter().map(|knob| knob.shared_elements(tile, stage, point)).sum();
+    let bytes = elements * stage.dtype.bytes() as i64 * tile.pipeline_stages(point);
     if bytes > gpu.block_shared as i64 {
         return Err(Rejection::SharedMemory);
     }
@@ -81,12 +81,12 @@ fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<()
     }
     let shares = tile.shares(point);
     let unshared = blocks / shares.max(1);
-    if shares > MOST_SHARES || (shares > 1 && unshared > ENOUGH_BLOCKS * gpu.processors as i64) {
+    if shares > MAX_SHARES || (shares > 1 && unshared > ENOUGH_BLOCKS * gpu.processors as i64) {
         return Err(Rejection::Blocks);
     }
     // The results could be spread over `enough` blocks. A quarter of them suffices for a candidate
     // to be worth measuring.
-    let enough = (possible / LEAST_THREADS).clamp(1, gpu.processors as i64);
+    let enough = (possible / MIN_THREADS).clamp(1, gpu.processors as i64);
     if blocks * 4 < enough {
         return Err(Rejection::Blocks);
     }

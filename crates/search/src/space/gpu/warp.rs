@@ -14,9 +14,9 @@ use crate::knob::{Knob, Point};
 use crate::space::{Builder, KnobId};
 
 /// The numbers of lanes along the last loop that form a rectangle.
-const ALONG: [i64; 3] = [4, 8, 16];
+const RECTANGLE_WIDTHS: [i64; 3] = [4, 8, 16];
 /// The rectangle of the starting points.
-pub(super) const USUAL: i64 = 8;
+pub(super) const INITIAL_WIDTH: i64 = 8;
 /// No rectangle.
 pub(super) const IN_ORDER: i64 = 0;
 
@@ -25,7 +25,7 @@ pub(super) const IN_ORDER: i64 = 0;
 pub(super) struct Warp {
     /// The numbers of lanes along the last loop that has several threads, smallest first. The last
     /// number is the size of a warp, and means that threads are in order.
-    along: Vec<i64>,
+    lane_counts: Vec<i64>,
     knob: KnobId,
 }
 
@@ -33,17 +33,17 @@ impl Warp {
     /// Adds the knob. `is_shared` says that threads along different loops share operands.
     pub fn new(name: String, gpu: &Gpu, is_shared: bool, builder: &mut Builder) -> Warp {
         let size = gpu.warp.max(1) as i64;
-        let rectangles = ALONG.into_iter().filter(|along| is_shared && *along < size);
+        let rectangles = RECTANGLE_WIDTHS.into_iter().filter(|along| is_shared && *along < size);
         let along: Vec<i64> = rectangles.chain([size]).collect();
         let knob = builder.add(Knob::ordinal(name, along.iter().copied()));
-        Warp { along, knob }
+        Warp { lane_counts: along, knob }
     }
 
     /// Sets the number of lanes along the last loop. Threads are in order if there is no such
     /// rectangle.
     pub fn set(&self, along: i64, point: &mut Point) {
-        let choice = self.along.iter().position(|own| *own == along);
-        point.set_choice(self.knob.0, choice.unwrap_or(self.along.len() - 1));
+        let choice = self.lane_counts.iter().position(|own| *own == along);
+        point.set_choice(self.knob.0, choice.unwrap_or(self.lane_counts.len() - 1));
     }
 
     /// For each loop of the tile, the number of its threads that are lanes of one warp. `None` if
@@ -54,24 +54,25 @@ impl Warp {
 
     /// Returns true when threads are in order, or when the rectangle has the lanes of a whole warp
     /// and differs from threads in order.
-    pub fn is_told_apart(&self, tile: &Tile, point: &Point) -> bool {
-        self.rectangle(tile, point).is_none_or(|own| own.left == 1 && own.differs)
+    pub fn is_valid_rectangle(&self, tile: &Tile, point: &Point) -> bool {
+        self.rectangle(tile, point).is_none_or(|own| own.remaining_rows == 1 && own.is_distinct)
     }
 
     fn rectangle(&self, tile: &Tile, point: &Point) -> Option<Rectangle> {
-        let (size, along) = (*self.along.last()?, self.along[point.choice(self.knob.0)]);
+        let (size, along) = (*self.lane_counts.last()?, self.lane_counts[point.choice(self.knob.0)]);
         if along == size {
             return None;
         }
-        let mut own = Rectangle { lanes: vec![1; tile.cuts.spatial.len()], left: size, differs: false };
+        let mut own =
+            Rectangle { lanes: vec![1; tile.cuts.spatial.len()], remaining_rows: size, is_distinct: false };
         let threads = |place: usize| tile.parts(point, tile.cuts.spatial[place]).thread;
         let several = point.order(tile.order_threads.0).iter().rev().filter(|place| threads(**place) > 1);
         for (nth, place) in several.enumerate() {
             let threads = threads(*place);
-            let wanted = if nth == 0 { along } else { own.left };
+            let wanted = if nth == 0 { along } else { own.remaining_rows };
             own.lanes[*place] = greatest_common_divisor(threads, wanted);
-            own.left /= own.lanes[*place];
-            own.differs |= nth == 0 && own.lanes[*place] == along && threads > along;
+            own.remaining_rows /= own.lanes[*place];
+            own.is_distinct |= nth == 0 && own.lanes[*place] == along && threads > along;
         }
         Some(own)
     }
@@ -81,7 +82,7 @@ impl Warp {
 struct Rectangle {
     lanes: Vec<i64>,
     /// The number of rows of lanes that do not fit into any loop; 1 if all lanes fit.
-    left: i64,
+    remaining_rows: i64,
     /// True if the rectangle covers only a part of the threads along the last loop.
-    differs: bool,
+    is_distinct: bool,
 }

@@ -5,7 +5,7 @@
 /// The decay of the running means, and the constant that keeps the first steps from being 0. Both
 /// values are those of the paper.
 const DECAY: f32 = 0.95;
-const LEAST: f32 = 1e-6;
+const EPSILON: f32 = 1e-6;
 
 /// The optimiser of a vector of weights.
 pub(in crate::strategy) struct AdaDelta {
@@ -25,7 +25,7 @@ impl AdaDelta {
         let means = self.slopes.iter_mut().zip(&mut self.steps);
         for ((weight, slope), (squared_slopes, squared_steps)) in weights.iter_mut().zip(slopes).zip(means) {
             *squared_slopes = decayed(*squared_slopes, slope * slope);
-            let step = ((*squared_steps + LEAST) / (*squared_slopes + LEAST)).sqrt() * slope;
+            let step = ((*squared_steps + EPSILON) / (*squared_slopes + EPSILON)).sqrt() * slope;
             *squared_steps = decayed(*squared_steps, step * step);
             *weight -= step;
         }

@@ -4,7 +4,7 @@
 /// β₁ and β₂, the decays of the running means, and ε. All values are those of the paper.
 const DECAY: f32 = 0.9;
 const SQUARES_DECAY: f32 = 0.999;
-const LEAST: f32 = 1e-8;
+const EPSILON: f32 = 1e-8;
 
 /// The optimiser of a vector of weights.
 pub(in crate::strategy) struct Adam {
@@ -13,18 +13,18 @@ pub(in crate::strategy) struct Adam {
     means: Vec<f32>,
     squares: Vec<f32>,
     /// The powers of both decays: the weight of the zeros that the means began with.
-    of_zeros: [f32; 2],
+    zero_weights: [f32; 2],
 }
 
 impl Adam {
     /// Creates an optimiser of `size` weights with this learning rate.
     pub fn new(size: usize, rate: f64) -> Adam {
-        Adam { rate: rate as f32, means: vec![0.0; size], squares: vec![0.0; size], of_zeros: [1.0; 2] }
+        Adam { rate: rate as f32, means: vec![0.0; size], squares: vec![0.0; size], zero_weights: [1.0; 2] }
     }
 
     /// Performs one step against the slopes of a loss.
     pub fn step(&mut self, weights: &mut [f32], slopes: &[f32]) {
-        let [of_zeros, of_zero_squares] = &mut self.of_zeros;
+        let [of_zeros, of_zero_squares] = &mut self.zero_weights;
         *of_zeros *= DECAY;
         *of_zero_squares *= SQUARES_DECAY;
         let (scale, square_scale) = (self.rate / (1.0 - *of_zeros), 1.0 / (1.0 - *of_zero_squares));
@@ -32,7 +32,7 @@ impl Adam {
         for ((weight, slope), (mean, square)) in weights.iter_mut().zip(slopes).zip(means) {
             *mean = DECAY * *mean + (1.0 - DECAY) * slope;
             *square = SQUARES_DECAY * *square + (1.0 - SQUARES_DECAY) * slope * slope;
-            *weight -= scale * *mean / ((square_scale * *square).sqrt() + LEAST);
+            *weight -= scale * *mean / ((square_scale * *square).sqrt() + EPSILON);
         }
     }
 }

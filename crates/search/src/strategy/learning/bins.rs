@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The largest number of bins of a feature, so that a bin fits in a byte.
-const MOST: usize = 256;
+const MAX_BINS: usize = 256;
 
 /// The binned features of all rows. Features with the same value in all rows are left out.
 pub(super) struct Bins {
@@ -30,11 +30,11 @@ pub(super) struct Column {
 
 impl Bins {
     /// Bins rows with `width` features each.
-    pub fn of(rows: &[&[f32]], width: usize) -> Bins {
+    pub fn new(rows: &[&[f32]], width: usize) -> Bins {
         let mut bins = Bins { rows: rows.len(), columns: Vec::new(), count: 0 };
         for feature in 0..width {
             let values: Vec<f32> = rows.iter().map(|row| row[feature]).collect();
-            let column = Column::of(feature, bins.count, &values);
+            let column = Column::new(feature, bins.count, &values);
             if !column.cuts.is_empty() {
                 bins.count += column.cuts.len() + 1;
                 bins.columns.push(column);
@@ -45,7 +45,7 @@ impl Bins {
 }
 
 impl Column {
-    fn of(feature: usize, start: usize, values: &[f32]) -> Column {
+    fn new(feature: usize, start: usize, values: &[f32]) -> Column {
         let cuts = cuts(values);
         let bin = |value: &f32| cuts.partition_point(|cut| cut <= value) as u8;
         Column { feature, start, bins: values.iter().map(bin).collect(), cuts }
@@ -63,8 +63,8 @@ fn cuts(values: &[f32]) -> Vec<f32> {
     sorted.sort_unstable_by(f32::total_cmp);
     let mut different = sorted.clone();
     different.dedup();
-    if different.len() > MOST {
-        different = (0..MOST).map(|bin| sorted[bin * sorted.len() / MOST]).collect();
+    if different.len() > MAX_BINS {
+        different = (0..MAX_BINS).map(|bin| sorted[bin * sorted.len() / MAX_BINS]).collect();
         different.dedup();
     }
     // The least value of all is in the first bin in any case.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn column(values: &[f32]) -> Column {
-        Column::of(0, 0, values)
+        Column::new(0, 0, values)
     }
 
     #[test]
@@ -90,8 +90,8 @@ mod tests {
     fn many_values_share_bins_evenly() {
         let values: Vec<f32> = (0..10_000).map(|at| ((at * 7919) % 10_007) as f32).collect();
         let own = column(&values);
-        assert_eq!(own.cuts.len(), MOST - 1);
-        let mut sizes = [0; MOST];
+        assert_eq!(own.cuts.len(), MAX_BINS - 1);
+        let mut sizes = [0; MAX_BINS];
         own.bins.iter().for_each(|bin| sizes[usize::from(*bin)] += 1);
         assert!(sizes.iter().all(|size| (38..=41).contains(size)), "{sizes:?}");
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn constant_features_are_left_out() {
-        let bins = Bins::of(&[&[1.0, 5.0, 2.0], &[1.0, 6.0, 3.0]], 3);
+        let bins = Bins::new(&[&[1.0, 5.0, 2.0], &[1.0, 6.0, 3.0]], 3);
         let features: Vec<usize> = bins.columns.iter().map(|column| column.feature).collect();
         assert_eq!((features, bins.count), (vec![1, 2], 4));
         assert_eq!(bins.columns[1].range(), 2..4);

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::knob::{Knobs, Point};
 
 /// The number of random points that determine the range of each feature.
-const DRAWN: usize = 256;
+const SAMPLED_POINTS: usize = 256;
 
 /// The normalisation of features to a range of about 0 to 1.
 pub(in crate::strategy) struct Inputs {
@@ -16,12 +16,12 @@ pub(in crate::strategy) struct Inputs {
 
 impl Inputs {
     /// Determines the ranges of the features of a space.
-    pub fn of(knobs: &Knobs) -> Inputs {
+    pub fn new(knobs: &Knobs) -> Inputs {
         // A separate generator, so that the draws here do not affect the search.
         let mut rng = Pcg64Mcg::seed_from_u64(0);
         let (mut low, mut high) =
             (vec![f32::INFINITY; knobs.width()], vec![f32::NEG_INFINITY; knobs.width()]);
-        for _ in 0..DRAWN {
+        for _ in 0..SAMPLED_POINTS {
             let Some(point) = knobs.sample(&mut rng) else { break };
             for (at, feature) in knobs.features(&point).into_iter().enumerate() {
                 low[at] = low[at].min(feature);

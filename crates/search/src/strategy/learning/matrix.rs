@@ -14,7 +14,7 @@ impl Matrix {
     }
 
     /// A matrix of rows with `columns` numbers each.
-    pub fn of<'a>(columns: usize, rows: impl IntoIterator<Item = &'a [f32]>) -> Matrix {
+    pub fn from_rows<'a>(columns: usize, rows: impl IntoIterator<Item = &'a [f32]>) -> Matrix {
         let mut matrix = Matrix { columns, ..Matrix::default() };
         for row in rows {
             matrix.rows += 1;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn rows_and_vectors_are_added() {
-        let mut matrix = Matrix::of(2, [&[1.0, 2.0][..], &[3.0, 4.0]]);
+        let mut matrix = Matrix::from_rows(2, [&[1.0, 2.0][..], &[3.0, 4.0]]);
         matrix.add_to_rows(&[10.0, 20.0]);
         assert_eq!(matrix.numbers, [11.0, 22.0, 13.0, 24.0]);
         let mut sum = [1.0, 1.0];

@@ -4,7 +4,7 @@
 //! - Networks: `matrix.rs`, `sigmoid.rs` and `softmax.rs` have the arithmetic, `network.rs` fully
 //!   connected layers, `recurrent.rs` an LSTM, and `adam.rs` and `adadelta.rs` the optimisers.
 //! - Trees: `trees.rs` trains them, `pairwise.rs` has their objective, `bins.rs` the features, and
-//!   `tree.rs` one tree. `experience.rs` has the trials of other programs, and `teacher.rs` passes
+//!   `tree.rs` one tree. `experience.rs` has the trials of other programs, and `transfer.rs` passes
 //!   on to networks what trees learned from them.
 //!
 //! All numbers are `f32` in plain vectors. The same inputs give the same results.
@@ -21,18 +21,18 @@ mod rank_model;
 mod recurrent;
 mod sigmoid;
 mod softmax;
-mod teacher;
+mod transfer;
 mod tree;
 mod trees;
 
 pub(super) use adadelta::AdaDelta;
 pub(super) use adam::Adam;
-pub(super) use experience::{Group, experience};
+pub(super) use experience::{Group, experience_groups};
 pub(super) use inputs::Inputs;
 pub(super) use matrix::Matrix;
 pub(super) use network::Network;
-pub(super) use rank_model::{FeatureSet, Meaning, RankModel};
-pub(super) use recurrent::{Position, Recurrent};
+pub(super) use rank_model::{FeatureSet, RankModel, ScheduleId};
+pub(super) use recurrent::{PositionState, Recurrent};
 pub(super) use softmax::log_softmax;
-pub(super) use teacher::{Imagined, imagined};
+pub(super) use transfer::{PredictedStep, predicted_steps};
 pub(super) use trees::Trees;

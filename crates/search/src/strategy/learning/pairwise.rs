@@ -13,9 +13,9 @@ use super::sigmoid::sigmoid;
 /// The number of rows with the highest scores that are compared with all others.
 const TOP: usize = 32;
 /// The distance of scores at which a pair has half the weight of a pair with equal scores.
-const CLOSE: f32 = 0.01;
+const HALF_WEIGHT_DISTANCE: f32 = 0.01;
 /// The least second derivative of a pair.
-const LEAST: f32 = 1e-16;
+const MIN_SECOND: f32 = 1e-16;
 
 /// The first and second derivative of the loss with respect to the score of a row, or their sums
 /// over several rows.
@@ -45,10 +45,10 @@ impl Sub for Slope {
 pub(super) fn slopes(scores: &[f32], labels: &[f32], out: &mut [Slope]) {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|left, right| scores[*right].total_cmp(&scores[*left]));
-    let mut sorted = Sorted::of(&order, scores, labels);
+    let mut sorted = Sorted::sort(&order, scores, labels);
     (0..order.len().min(TOP)).for_each(|at| sorted.compare(at));
     // Each pair pulls at two rows.
-    let total = 2.0 * f64::from(sum(&sorted.pulled));
+    let total = 2.0 * f64::from(sum(&sorted.absolute_first));
     let scale = if total > 0.0 { (1.0 + total).log2() / total } else { 1.0 };
     for (at, row) in order.into_iter().enumerate() {
         let (first, second) = (f64::from(sorted.first[at]), f64::from(sorted.second[at]));
@@ -65,23 +65,23 @@ struct Sorted {
     first: Vec<f32>,
     second: Vec<f32>,
     /// The sum of the absolute first derivatives of the pairs in which the row is the lower one.
-    pulled: Vec<f32>,
+    absolute_first: Vec<f32>,
     /// The derivatives of the pairs of one row and each row below it.
-    pulls: Vec<f32>,
-    bends: Vec<f32>,
+    pair_first: Vec<f32>,
+    pair_second: Vec<f32>,
 }
 
 impl Sorted {
-    fn of(order: &[usize], scores: &[f32], labels: &[f32]) -> Sorted {
+    fn sort(order: &[usize], scores: &[f32], labels: &[f32]) -> Sorted {
         let zeros = || vec![0.0; order.len()];
         Sorted {
             scores: order.iter().map(|row| scores[*row]).collect(),
             labels: order.iter().map(|row| labels[*row]).collect(),
             first: zeros(),
             second: zeros(),
-            pulled: zeros(),
-            pulls: zeros(),
-            bends: zeros(),
+            absolute_first: zeros(),
+            pair_first: zeros(),
+            pair_second: zeros(),
         }
     }
 
@@ -90,12 +90,12 @@ impl Sorted {
         let (score, label, below) = (self.scores[at], self.labels[at], at + 1..);
         // If all scores are equal, as before the first round, closeness means nothing.
         let is_even = self.scores.first() == self.scores.last();
-        let (pulls, bends) = (&mut self.pulls[below.clone()], &mut self.bends[below.clone()]);
+        let (pulls, bends) = (&mut self.pair_first[below.clone()], &mut self.pair_second[below.clone()]);
         let others = self.scores[below.clone()].iter().zip(&self.labels[below.clone()]);
         for ((pull, bend), (other, its_label)) in pulls.iter_mut().zip(bends.iter_mut()).zip(others) {
             (*pull, *bend) = pair(score - other, label - its_label, is_even);
         }
-        let pulled = self.first[below.clone()].iter_mut().zip(&mut self.pulled[below.clone()]);
+        let pulled = self.first[below.clone()].iter_mut().zip(&mut self.absolute_first[below.clone()]);
         for ((first, pulled), pull) in pulled.zip(pulls.iter()) {
             *first -= pull;
             *pulled += pull.abs();
@@ -110,9 +110,9 @@ impl Sorted {
 /// row, given the differences of scores and labels. Both are 0 if the labels are equal.
 fn pair(distance: f32, labels: f32, is_even: bool) -> (f32, f32) {
     let sign = f32::from(u8::from(labels > 0.0)) - f32::from(u8::from(labels < 0.0));
-    let weight = if is_even { 1.0 } else { 1.0 / (distance.abs() + CLOSE) };
+    let weight = if is_even { 1.0 } else { 1.0 / (distance.abs() + HALF_WEIGHT_DISTANCE) };
     let chance = sigmoid(sign * distance);
-    let bend = 2.0 * (chance * (1.0 - chance)).max(LEAST);
+    let bend = 2.0 * (chance * (1.0 - chance)).max(MIN_SECOND);
     (sign * (chance - 1.0) * weight, sign * sign * bend * weight)
 }
 
@@ -148,7 +148,8 @@ mod tests {
             assert!((f64::from(pull) - first).abs() < 1e-5, "{pull} {first}");
             // XGBoost doubles the second derivative.
             assert!((f64::from(bend) - 2.0 * second).abs() < 1e-4, "{bend} {second}");
-            let (near, weight) = (pair(distance, labels, false).0, 1.0 / (distance.abs() + CLOSE));
+            let (near, weight) =
+                (pair(distance, labels, false).0, 1.0 / (distance.abs() + HALF_WEIGHT_DISTANCE));
             assert!((near - pull * weight).abs() < 1e-4);
         }
         assert_eq!(pair(0.4, 0.0, false), (0.0, 0.0));

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Group, Trees, experience};
+use super::{Group, Trees, experience_groups};
 use crate::knob::{Knobs, Point};
 use crate::strategy::ranking::Cost;
 use crate::strategy::{Features, Start};
@@ -11,10 +11,10 @@ use crate::strategy::{Features, Start};
 /// The trees are trained again when the number of results has grown by one part in this many. With
 /// few trials, that is every batch. With thousands of trials, training does not take longer than
 /// measuring.
-const NEW: usize = 64;
+const RETRAIN_FRACTION: usize = 64;
 
 /// The number of trials after which the score learned from other programs has half its weight.
-const FADES: f32 = 64.0;
+const PRIOR_HALF_LIFE: f32 = 64.0;
 
 /// Which features of a point the trees see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,92 +33,95 @@ pub(in crate::strategy) enum FeatureSet {
 pub(in crate::strategy) struct RankModel<'a> {
     knobs: Knobs,
     features: Option<&'a dyn Features>,
-    sight: FeatureSet,
+    feature_set: FeatureSet,
     /// The trials of other programs, and the trees that have learned from them.
-    before: Vec<Group>,
+    experience: Vec<Group>,
     prior: Option<Trees>,
     /// All results with their costs; `None` for invalid points.
-    told: Vec<(Point, Option<Cost>)>,
+    results: Vec<(Point, Option<Cost>)>,
     best: Option<Cost>,
     rows: HashMap<Point, Option<Row>>,
     /// The trees, and the number of results when they were trained.
     trees: Option<Trees>,
-    learned: usize,
+    trained_results: usize,
 }
 
 /// The features of a point.
 struct Row {
     numbers: Vec<f32>,
     /// The number of leading features that describe the loop nest.
-    seen: usize,
+    nest_features: usize,
 }
 
 /// The identity of the schedule that a point stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::strategy) enum Meaning {
+pub(in crate::strategy) enum ScheduleId {
     Known(u64),
-    Itself(Point),
+    Point(Point),
 }
 
 impl<'a> RankModel<'a> {
-    pub fn new(knobs: &Knobs, start: &Start<'a>, sight: FeatureSet) -> RankModel<'a> {
+    pub fn new(knobs: &Knobs, start: &Start<'a>, feature_set: FeatureSet) -> RankModel<'a> {
         let features = start.features;
-        let mut before = features.map(|features| experience(knobs, features, start)).unwrap_or_default();
+        let mut before =
+            features.map(|features| experience_groups(knobs, features, start)).unwrap_or_default();
         let mut prior = None;
-        if sight == FeatureSet::Everything {
+        if feature_set == FeatureSet::Everything {
             prior = Trees::fit(&before.iter().collect::<Vec<&Group>>());
             before.clear();
         }
         RankModel {
             knobs: knobs.clone(),
             features,
-            sight,
-            before,
+            feature_set,
+            experience: before,
             prior,
-            told: Vec::new(),
+            results: Vec::new(),
             best: None,
             rows: HashMap::new(),
             trees: None,
-            learned: 0,
+            trained_results: 0,
         }
     }
 
     /// Returns true when trees have learned from the trials of other programs.
-    pub fn knows_others(&self) -> bool {
+    pub fn has_prior(&self) -> bool {
         self.prior.is_some()
     }
 
     /// Records the result of a point.
-    pub fn tell(&mut self, point: &Point, cost: Option<Cost>) {
+    pub fn record(&mut self, point: &Point, cost: Option<Cost>) {
         if let Some(cost) = cost {
             self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
         }
-        self.told.push((point.clone(), cost));
+        self.results.push((point.clone(), cost));
     }
 
     /// Trains the trees if enough new results are known. Returns true if points can be scored
     /// afterwards, which needs results to compare.
     pub fn learn(&mut self) -> bool {
-        if self.trees.is_none() || NEW * (self.told.len() - self.learned) >= self.told.len() {
+        if self.trees.is_none()
+            || RETRAIN_FRACTION * (self.results.len() - self.trained_results) >= self.results.len()
+        {
             self.trees = self.fit();
-            self.learned = self.told.len();
+            self.trained_results = self.results.len();
         }
         self.trees.is_some() || self.prior.is_some()
     }
 
     fn fit(&mut self) -> Option<Trees> {
         // Rejected points alone teach nothing.
-        if self.best.is_none() && self.before.is_empty() {
+        if self.best.is_none() && self.experience.is_empty() {
             return None;
         }
-        let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
+        let points: Vec<Point> = self.results.iter().map(|(point, _)| point.clone()).collect();
         self.compute_features(&points);
         let mut own = Group::default();
         // A point without a cost whose nest equals that of a valid point is a duplicate, not an
         // invalid point. Skip it.
         let mut works: HashSet<Vec<u32>> = HashSet::new();
-        for (point, cost) in &self.told {
-            let Some(Row { numbers, seen }) = self.row(point) else { continue };
+        for (point, cost) in &self.results {
+            let Some(Row { numbers, nest_features: seen }) = self.row(point) else { continue };
             let is_again = works.contains(&bits(&numbers[..*seen]));
             if cost.is_some() {
                 works.insert(bits(&numbers[..*seen]));
@@ -126,9 +129,9 @@ impl<'a> RankModel<'a> {
                 continue;
             }
             own.rows.push(numbers.clone());
-            own.labels.push(Cost::goodness(*cost, self.best) as f32);
+            own.labels.push(Cost::relative_fitness(*cost, self.best) as f32);
         }
-        Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
+        Trees::fit(&self.experience.iter().chain([&own]).collect::<Vec<&Group>>())
     }
 
     /// Computes the features of points.
@@ -136,55 +139,56 @@ impl<'a> RankModel<'a> {
         let new: Vec<Point> =
             points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
         let nests = match self.features {
-            Some(features) => features.of(&new),
+            Some(features) => features.compute(&new),
             None => new.iter().map(|point| Some(self.knobs.features(point))).collect(),
         };
         for (point, nest) in new.into_iter().zip(nests) {
-            let row = nest.map(|nest| self.completed(nest, &point));
+            let row = nest.map(|nest| self.complete_row(nest, &point));
             self.rows.insert(point, row);
         }
     }
 
     /// The row of a point whose loop nest has the features `nest`.
-    fn completed(&self, nest: Vec<f32>, point: &Point) -> Row {
+    fn complete_row(&self, nest: Vec<f32>, point: &Point) -> Row {
         let seen = nest.len();
         let mut numbers = nest;
-        if self.sight == FeatureSet::Everything && self.features.is_some() {
+        if self.feature_set == FeatureSet::Everything && self.features.is_some() {
             let prior = self.prior.as_ref().map(|prior| prior.score(&numbers));
             numbers.extend(prior);
             numbers.extend(self.knobs.features(point));
         }
-        Row { numbers, seen }
+        Row { numbers, nest_features: seen }
     }
 
-    /// The features of a point that was passed to `look`; `None` if the point has no schedule.
+    /// The features of a point that was passed to `compute_features`; `None` if the point has no
+    /// schedule.
     fn row(&self, point: &Point) -> Option<&Row> {
         self.rows.get(point)?.as_ref()
     }
 
-    /// The score of a point that was passed to `look`; higher is better.
+    /// The score of a point that was passed to `compute_features`; higher is better.
     pub fn score(&self, point: &Point) -> f32 {
-        let Some(Row { numbers, seen }) = self.row(point) else { return f32::NEG_INFINITY };
+        let Some(Row { numbers, nest_features: seen }) = self.row(point) else { return f32::NEG_INFINITY };
         let own = self.trees.as_ref().map(|trees| trees.score(numbers));
         let prior = self.prior.as_ref().map(|prior| prior.score(&numbers[..*seen]));
         match (own, prior) {
             (None, None) => f32::NEG_INFINITY,
-            (own, prior) => own.unwrap_or(0.0) + self.weight_of_prior() * prior.unwrap_or(0.0),
+            (own, prior) => own.unwrap_or(0.0) + self.prior_weight() * prior.unwrap_or(0.0),
         }
     }
 
     /// The weight of the score learned from other programs, which decreases with the number of
     /// results of this search.
-    fn weight_of_prior(&self) -> f32 {
-        FADES / (FADES + self.learned as f32)
+    fn prior_weight(&self) -> f32 {
+        PRIOR_HALF_LIFE / (PRIOR_HALF_LIFE + self.trained_results as f32)
     }
 
     /// The identity of the schedule that a point stands for, or the point itself if that is
     /// unknown.
-    pub fn meaning(&self, point: &Point) -> Meaning {
-        match self.features.and_then(|features| features.meaning(point)) {
-            Some(known) => Meaning::Known(known),
-            None => Meaning::Itself(point.clone()),
+    pub fn schedule_id(&self, point: &Point) -> ScheduleId {
+        match self.features.and_then(|features| features.schedule_id(point)) {
+            Some(known) => ScheduleId::Known(known),
+            None => ScheduleId::Point(point.clone()),
         }
     }
 }

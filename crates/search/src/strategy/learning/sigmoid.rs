@@ -7,11 +7,12 @@
 use std::f32::consts::LOG2_E;
 
 /// 1.5 · 2²³. The sum of this number and a small one has no fraction.
-const ROUNDS: f32 = 12_582_912.0;
+const ROUNDING_SHIFT: f32 = 12_582_912.0;
 /// ln 2 in two parts. Products of the first part and small integers are exact.
 const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 /// The coefficients of the approximation of (eˣ - 1 - x) / x², highest power first.
-const SERIES: [f32; 6] = [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
+const EXP_COEFFICIENTS: [f32; 6] =
+    [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
 /// 1 / (1 + e⁻ˣ).
 pub(super) fn sigmoid(x: f32) -> f32 {
@@ -26,10 +27,10 @@ pub(super) fn tanh(x: f32) -> f32 {
 /// eˣ, where x is limited to the exponents of normal numbers.
 fn exp(x: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);
-    let shifted = x * LOG2_E + ROUNDS;
-    let power = shifted - ROUNDS;
+    let shifted = x * LOG2_E + ROUNDING_SHIFT;
+    let power = shifted - ROUNDING_SHIFT;
     let rest = x - power * LN_2[0] - power * LN_2[1];
-    let series = SERIES.iter().fold(0.0, |sum, coefficient| sum * rest + coefficient);
+    let series = EXP_COEFFICIENTS.iter().fold(0.0, |sum, coefficient| sum * rest + coefficient);
     let fraction = series * rest * rest + rest + 1.0;
     // The last bits of `shifted` are the integer `power`, which is added to the exponent.
     f32::from_bits(fraction.to_bits().wrapping_add(shifted.to_bits() << 23))

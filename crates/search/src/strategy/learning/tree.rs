@@ -16,9 +16,9 @@ const RATE: f64 = 0.3;
 /// λ: the penalty of large leaf values.
 const PENALTY: f64 = 1.0;
 /// The least sum of second derivatives in a child.
-const LEAST_SECOND: f64 = 1.0;
+const MIN_SECOND: f64 = 1.0;
 /// The least decrease of the loss that justifies a split.
-const LEAST_GAIN: f64 = 1e-6;
+const MIN_GAIN: f64 = 1e-6;
 
 /// A complete binary tree. The children of node n are 2n + 1 and 2n + 2. Below a node without a
 /// split, all leaves have the same value.
@@ -40,7 +40,7 @@ impl Tree {
     pub fn grow(bins: &Bins, slopes: &[Slope], scores: &mut [f32]) -> Tree {
         let none = Split { feature: 0, cut: f32::INFINITY };
         let tree = Tree { splits: [none; LEAVES - 1], leaves: [0.0; LEAVES] };
-        let mut growing = Growing { tree, bins, slopes, scores };
+        let mut growing = TreeBuilder { tree, bins, slopes, scores };
         let rows: Vec<u32> = (0..bins.rows as u32).collect();
         let total = slopes.iter().fold(Slope::default(), |sum, own| sum + *own);
         let histogram = growing.histogram(&rows);
@@ -60,7 +60,7 @@ impl Tree {
 }
 
 /// A tree while it grows.
-struct Growing<'a> {
+struct TreeBuilder<'a> {
     tree: Tree,
     bins: &'a Bins,
     slopes: &'a [Slope],
@@ -75,21 +75,21 @@ struct Node {
 }
 
 /// The best split of a node: the rows up to this bin of a column, and the sum of their slopes.
-struct Best<'a> {
+struct BestSplit<'a> {
     gain: f64,
     column: &'a Column,
     bin: u8,
     low: Slope,
 }
 
-impl<'a> Growing<'a> {
+impl<'a> TreeBuilder<'a> {
     /// Grows the tree below a node, given the node's histogram.
     fn grow(&mut self, node: Node, histogram: Vec<Slope>) {
-        let Some(best) = self.best(node.total, &histogram) else { return self.end(node) };
+        let Some(best) = self.best_split(node.total, &histogram) else { return self.set_leaves(node) };
         let (low, high) = self.split(node, &best);
         if low.index >= LEAVES - 1 {
-            self.end(low);
-            return self.end(high);
+            self.set_leaves(low);
+            return self.set_leaves(high);
         }
         let (small, large) = if low.rows.len() < high.rows.len() { (low, high) } else { (high, low) };
         let of_small = self.histogram(&small.rows);
@@ -113,15 +113,15 @@ impl<'a> Growing<'a> {
     }
 
     /// The split that decreases the loss most. If several do, it is the first one.
-    fn best(&self, total: Slope, histogram: &[Slope]) -> Option<Best<'a>> {
-        let mut best: Option<Best<'a>> = None;
+    fn best_split(&self, total: Slope, histogram: &[Slope]) -> Option<BestSplit<'a>> {
+        let mut best: Option<BestSplit<'a>> = None;
         for column in &self.bins.columns {
             let mut low = Slope::default();
             for (bin, own) in histogram[column.range()].iter().take(column.cuts.len()).enumerate() {
                 low = low + *own;
-                let gain = gain(low, total - low) - decrease(total);
-                if gain > best.as_ref().map_or(LEAST_GAIN, |best| best.gain) {
-                    best = Some(Best { gain, column, bin: bin as u8, low });
+                let gain = gain(low, total - low) - loss_decrease(total);
+                if gain > best.as_ref().map_or(MIN_GAIN, |best| best.gain) {
+                    best = Some(BestSplit { gain, column, bin: bin as u8, low });
                 }
             }
         }
@@ -129,8 +129,8 @@ impl<'a> Growing<'a> {
     }
 
     /// Splits a node into its children.
-    fn split(&mut self, node: Node, best: &Best<'_>) -> (Node, Node) {
-        let Best { column, bin, low, .. } = *best;
+    fn split(&mut self, node: Node, best: &BestSplit<'_>) -> (Node, Node) {
+        let BestSplit { column, bin, low, .. } = *best;
         let cut = column.cuts[usize::from(bin)];
         self.tree.splits[node.index] = Split { feature: column.feature, cut };
         let is_low = |row: &u32| column.bins[*row as usize] <= bin;
@@ -143,7 +143,7 @@ impl<'a> Growing<'a> {
     }
 
     /// Gives all leaves below a node the same value.
-    fn end(&mut self, node: Node) {
+    fn set_leaves(&mut self, node: Node) {
         let value = (-RATE * node.total.first / (node.total.second + PENALTY)) as f32;
         let (mut first, mut count) = (node.index, 1);
         while first < LEAVES - 1 {
@@ -157,14 +157,14 @@ impl<'a> Growing<'a> {
 /// Twice the decrease of the loss when both children have their best values, or 0 if a child is too
 /// small.
 fn gain(low: Slope, high: Slope) -> f64 {
-    match low.second >= LEAST_SECOND && high.second >= LEAST_SECOND {
-        true => decrease(low) + decrease(high),
+    match low.second >= MIN_SECOND && high.second >= MIN_SECOND {
+        true => loss_decrease(low) + loss_decrease(high),
         false => 0.0,
     }
 }
 
 /// Twice the decrease of the loss when rows with these sums have the best value.
-fn decrease(rows: Slope) -> f64 {
+fn loss_decrease(rows: Slope) -> f64 {
     rows.first * rows.first / (rows.second + PENALTY)
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn grown(rows: &[Vec<f32>], slopes: &[Slope]) -> (Tree, Vec<f32>) {
-        let bins = Bins::of(&rows.iter().map(Vec::as_slice).collect::<Vec<&[f32]>>(), rows[0].len());
+        let bins = Bins::new(&rows.iter().map(Vec::as_slice).collect::<Vec<&[f32]>>(), rows[0].len());
         let mut scores = vec![0.0; rows.len()];
         (Tree::grow(&bins, slopes, &mut scores), scores)
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_is_not_split() {
+    fn nodes_without_gain_are_not_split() {
         let rows: Vec<Vec<f32>> = (0..20).map(|at| vec![at as f32]).collect();
         let (tree, _) = grown(&rows, &[Slope { first: 1.0, second: 1.0 }; 20]);
         assert!((tree.leaves[0] + 0.3 * 20.0 / 21.0).abs() < 1e-6 && tree.leaves == [tree.leaves[0]; LEAVES]);

@@ -38,7 +38,7 @@ impl Trees {
         if width == 0 || rows.iter().any(|row| row.len() != width) {
             return None;
         }
-        let bins = Bins::of(&rows, width);
+        let bins = Bins::new(&rows, width);
         let mut scores = vec![0.0; rows.len()];
         let mut changes = vec![Slope::default(); rows.len()];
         let trees = (0..ROUNDS).map(|_| {

@@ -3,20 +3,20 @@
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};
 
-use super::Words;
+use super::MessageContext;
 use crate::check::reason::{Reason, ReasonKind};
 use crate::diagnostic::{Code, Diagnostic};
 
-impl Words<'_> {
+impl MessageContext<'_> {
     pub(super) fn empty_range(&self, var: VarId) -> Diagnostic {
         let info = self.model.var(var);
         let message = format!("the range of `{}` is empty: {}", info.name, self.range_text(var));
-        let first = info.because.first();
+        let first = info.reasons.first();
         let (span, label) =
             first.map_or((info.span, String::new()), |reason| (reason.span, reason.kind.to_string()));
         let mut diagnostic = Diagnostic::error(Code::EmptyRange, span, message).label(label);
-        for Reason { span, kind } in info.because.iter().skip(1).take(2) {
-            diagnostic = diagnostic.also(*span, kind.to_string());
+        for Reason { span, kind } in info.reasons.iter().skip(1).take(2) {
+            diagnostic = diagnostic.secondary_label(*span, kind.to_string());
         }
         diagnostic.note("a range runs up to, not including, its end")
     }
@@ -58,7 +58,7 @@ impl Words<'_> {
         }
         let (index, _) = values;
         if index < 0 && !witness.vars.is_empty() {
-            diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
+            diagnostic = diagnostic.note("a variable starts at 0 unless `where` declares another range");
         }
         diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
         match id.read {
@@ -81,7 +81,8 @@ impl Words<'_> {
         };
         let at = self.vars_text(witness);
         let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
-        format!("{at}the index is {index}, but `{name}` has 0 to {}{place}", extent - 1)
+        let last = extent - 1;
+        format!("{at}the index is {index}, but the indices of `{name}` are 0 to {last}{place}")
     }
 
     /// Adds the range of a variable and its origin to the message.
@@ -91,9 +92,9 @@ impl Words<'_> {
             return diagnostic;
         }
         let text = format!("{} is in {}", info.name, self.range_text(var));
-        match info.because.first() {
+        match info.reasons.first() {
             Some(Reason { span, kind: kind @ (ReasonKind::Where | ReasonKind::Loop) }) => {
-                diagnostic.also(*span, format!("{text} because {kind}"))
+                diagnostic.secondary_label(*span, format!("{text}, {kind}"))
             }
             Some(Reason { kind, .. }) => diagnostic.note(format!("{text}: {kind}")),
             None => diagnostic.note(text),
@@ -131,7 +132,7 @@ impl Words<'_> {
         let (text, name) = (print::access(&access, self.draft), &self.draft.tensor(access.tensor).name);
         let message = format!("`{text}` could not be proved to stay within `{name}`");
         Diagnostic::warning(Code::OutOfBounds, access.origin.into(), message)
-            .note("no size was found at which it does not; it is checked when the program runs")
+            .note("no counterexample was found; the access is checked when the program runs")
             .help("a `clamp` or a condition around the access makes it certain")
     }
 }

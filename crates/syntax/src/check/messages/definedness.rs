@@ -3,11 +3,11 @@
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::{TensorId, print};
 
-use super::{Words, element_text};
+use super::{MessageContext, element_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-impl Words<'_> {
+impl MessageContext<'_> {
     pub(super) fn read_before_write(&self, tensor: TensorId, at: usize, read: Option<usize>) -> Diagnostic {
         let name = &self.draft.tensor(tensor).name;
         match read {
@@ -77,12 +77,13 @@ impl Words<'_> {
         self.with_sizes(witness, diagnostic)
     }
 
-    pub(super) fn undecided(&self, tensor: TensorId) -> Diagnostic {
+    pub(super) fn unproved_definedness(&self, tensor: TensorId) -> Diagnostic {
         let tensor = self.model.tensor(tensor);
         let message =
             format!("could not prove that every element of `{}` is defined before it is used", tensor.name);
         Diagnostic::warning(Code::UndefinedElement, tensor.span, message).note(
-            "no size was found at which one is not; kernels read 0 there, and `run --target interp` stops there",
+            "no counterexample was found; kernels read 0 from undefined elements, and \
+             `run --target interp` stops at them",
         )
     }
 }

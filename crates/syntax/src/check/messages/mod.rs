@@ -5,8 +5,8 @@ mod bounds;
 mod definedness;
 mod writes;
 
-use tilewright_ir::check::{AccessId, Finding, Large, Witness};
-use tilewright_ir::draft::{Draft, Parts, Read};
+use tilewright_ir::check::{AccessId, Finding, LargeNumber, Witness};
+use tilewright_ir::unchecked::{Parts, Read, UncheckedProgram};
 use tilewright_ir::{TensorId, VarId};
 
 use super::model::{self, Model};
@@ -14,8 +14,8 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
 /// The message about a finding.
-pub(super) fn message(model: &Model, draft: &Draft, finding: &Finding) -> Diagnostic {
-    let words = Words { model, draft };
+pub(super) fn message(model: &Model, draft: &UncheckedProgram, finding: &Finding) -> Diagnostic {
+    let words = MessageContext { model, draft };
     match finding {
         Finding::TooLarge(large) => words.too_large(*large),
         Finding::EmptyRange(var) => words.empty_range(*var),
@@ -48,18 +48,18 @@ pub(super) fn message(model: &Model, draft: &Draft, finding: &Finding) -> Diagno
         Finding::UndefinedResult { tensor, element, witness } => {
             words.undefined_result(*tensor, element, witness)
         }
-        Finding::MaybeUndefined(tensor) => words.undecided(*tensor),
+        Finding::MaybeUndefined(tensor) => words.unproved_definedness(*tensor),
     }
 }
 
 /// A function and its draft. The model has the positions; the draft has the expressions, at the
 /// given sizes.
-struct Words<'a> {
+struct MessageContext<'a> {
     model: &'a Model,
-    draft: &'a Draft,
+    draft: &'a UncheckedProgram,
 }
 
-impl Words<'_> {
+impl MessageContext<'_> {
     fn statement(&self, at: usize) -> &model::Statement {
         &self.model.statements[at]
     }
@@ -77,26 +77,26 @@ impl Words<'_> {
         &self.draft.tensor(self.statement(at).target).name
     }
 
-    fn too_large(&self, large: Large) -> Diagnostic {
+    fn too_large(&self, large: LargeNumber) -> Diagnostic {
         let error = |span: Span, what: String| {
             Diagnostic::error(Code::TooComplex, span, format!("{what} is too large"))
         };
         let limit = "numbers in an index are below 2^62";
         match large {
-            Large::Range(var) => {
+            LargeNumber::Range(var) => {
                 let var = self.model.var(var);
                 error(var.span, format!("the range of `{}`", var.name))
             }
-            Large::Extent(tensor) => {
+            LargeNumber::Extent(tensor) => {
                 let tensor = self.model.tensor(tensor);
                 error(tensor.span, format!("`{}`", tensor.name))
             }
-            Large::Subscript(AccessId { statement, read: Some(read) }) => {
+            LargeNumber::Subscript(AccessId { statement, read: Some(read) }) => {
                 let access = &self.read(statement, read).access;
                 let name = &self.draft.tensor(access.tensor).name;
                 error(access.origin.into(), format!("a subscript of `{name}`")).note(limit)
             }
-            Large::Subscript(AccessId { statement, .. }) | Large::Statement(statement) => {
+            LargeNumber::Subscript(AccessId { statement, .. }) | LargeNumber::Statement(statement) => {
                 let what = format!("an index in the statement of `{}`", self.target_name(statement));
                 error(self.statement(statement).target_span, what).note(limit)
             }
@@ -123,7 +123,10 @@ impl Words<'_> {
     /// Adds the sizes of the witness to the message, unless they are given.
     fn with_sizes(&self, witness: &Witness, diagnostic: Diagnostic) -> Diagnostic {
         let sizes = self.sizes_text(witness);
-        if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
+        if sizes.is_empty() {
+            return diagnostic;
+        }
+        diagnostic.note(format!("this happens, for example, {sizes}"))
     }
 
     /// `i = 3, j = 0`

@@ -3,20 +3,19 @@
 use tilewright_ir::check::Witness;
 use tilewright_ir::{VarId, print};
 
-use super::{Words, element_text};
+use super::{MessageContext, element_text};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 
-impl Words<'_> {
+impl MessageContext<'_> {
     pub(super) fn missing_reduction(&self, at: usize, var: VarId) -> Diagnostic {
         let var = self.model.var(var);
         let name = &var.name;
-        let message =
-            format!("`{name}` is on the right only, and `=` does not say how to combine its values");
+        let message = format!("`{name}` is only on the right-hand side, and `=` does not reduce over it");
         let many = format!("`{name}` takes many values for one element of `{}`", self.target_name(at));
         Diagnostic::error(Code::MissingReduction, self.statement(at).op_span, message)
             .label("no reduction here")
-            .also(var.span, many)
+            .secondary_label(var.span, many)
             .help("to add them up write `+=!`; there are `*=!`, `min=!` and `max=!` too")
     }
 
@@ -46,12 +45,13 @@ impl Words<'_> {
 
     pub(super) fn unproved_writes(&self, at: usize) -> Diagnostic {
         let message = format!("this may assign some element of `{}` more than once", self.target_name(at));
-        self.repeated(at, message).label("could not show that the index is different for different variables")
+        let label = "could not prove that different values of the variables give different indices";
+        self.repeated(at, message).label(label)
     }
 
     fn repeated(&self, at: usize, message: String) -> Diagnostic {
         Diagnostic::error(Code::RepeatedWrite, self.statement(at).target_span, message)
-            .help("use a reduction, or an index that is different for different variables")
+            .help("use a reduction, or an index that differs for different values of the variables")
     }
 
     pub(super) fn reset_in_place(&self, at: usize, read: usize, is_update: bool) -> Diagnostic {
@@ -65,7 +65,7 @@ impl Words<'_> {
         let message = format!("`{operator}!` resets `{name}`, and the same statement reads `{text}`");
         let diagnostic = Diagnostic::error(Code::ResetInPlace, access.origin.into(), message)
             .label("the target itself is read here")
-            .also(statement.op_span, format!("`{element}` is set to the neutral element here"));
+            .secondary_label(statement.op_span, format!("`{element}` is set to the neutral element here"));
         diagnostic.help(match is_update {
             true => format!(
                 "to compute the element from its old value write `{element} = …`; to go on from the old value write `{operator}` without `!`"
@@ -89,7 +89,7 @@ impl Words<'_> {
         let text = print::access(access, self.draft);
         let message = format!("this statement reads `{text}` while it overwrites `{}`", self.target_name(at));
         let diagnostic = Diagnostic::error(Code::InPlace, access.origin.into(), message)
-            .also(self.statement(at).target_span, "written here");
+            .secondary_label(self.statement(at).target_span, "written here");
         if is_same {
             return diagnostic
                 .label("the element changes while values are reduced into it")

@@ -2,11 +2,11 @@
 
 use tilewright_ir::{DType, IndexExpr, TensorId};
 
-use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, builtin_named, dimensions};
+use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, builtin_named, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
 use crate::check::model::EqualSizes;
-use crate::check::resolved::{Value, ValueKind};
 use crate::check::types;
+use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::MOST_NESTING;
 use crate::span::Span;
@@ -42,7 +42,7 @@ impl Resolver<'_> {
             _ => {
                 let candidates =
                     self.module.functions.iter().map(|function| function.name.text.as_str()).collect();
-                self.undefined(callee, "function", candidates);
+                self.report_undefined(callee, "function", candidates);
                 self.poison(targets, scope);
             }
         }
@@ -67,7 +67,7 @@ impl Resolver<'_> {
         span: Span,
         scope: &mut Scope,
     ) {
-        if self.is_full() {
+        if self.has_too_many_statements() {
             return;
         }
         let before = self.model.diagnostics.len();
@@ -95,7 +95,7 @@ impl Resolver<'_> {
         let is_free = |name: &String| {
             !self.prefixes.contains(name) && (name == callee || self.module.function(name).is_none())
         };
-        let prefix = first.into_iter().chain(numbered).find(is_free).expect("numbers do not end");
+        let prefix = first.into_iter().chain(numbered).find(is_free).expect("some number is always free");
         self.prefixes.insert(prefix.clone());
         prefix
     }
@@ -110,8 +110,8 @@ impl Resolver<'_> {
         scope: &mut Scope,
     ) -> Option<Scope> {
         self.refuse_endless_call(callee)?;
-        self.arity(callee, "argument", function.params.len(), arguments.len(), function.name.span)?;
-        self.arity(callee, "result", function.results.len(), targets.len(), function.name.span)?;
+        self.check_arity(callee, "argument", function.params.len(), arguments.len(), function.name.span)?;
+        self.check_arity(callee, "result", function.results.len(), targets.len(), function.name.span)?;
         self.refuse_repeated_target(targets)?;
         let mut inner = Scope::new(function);
         for (param, argument) in
@@ -133,7 +133,7 @@ impl Resolver<'_> {
             self.require_sizes(param, id, argument, &inner);
         }
         for (result, target) in function.results.iter().zip(targets) {
-            let id = self.target(target, scope)?;
+            let id = self.resolve_target(target, scope)?;
             if let Some(ty) = &result.ty {
                 self.declare_result(ty, id, target, &inner);
             }
@@ -147,7 +147,7 @@ impl Resolver<'_> {
             callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
         if recursive {
             let message = match self.call_stack.last() {
-                Some((caller, _)) => format!("`{caller}` calls `{}`, which is calling it", callee.text),
+                Some((caller, _)) => format!("the call of `{}` in `{caller}` is recursive", callee.text),
                 None => format!("`{}` calls itself", callee.text),
             };
             self.report(
@@ -168,7 +168,7 @@ impl Resolver<'_> {
         for (at, target) in targets.iter().enumerate() {
             if let Some(first) = targets[..at].iter().find(|first| first.text == target.text) {
                 let first = first.span;
-                self.collision(target, "a result of this call", Some(first));
+                self.report_collision(target, "a result of this call", Some(first));
                 return None;
             }
         }
@@ -189,19 +189,27 @@ impl Resolver<'_> {
         } else if let (Some(mine), Some(theirs)) = (tensor.declared.clone(), shape) {
             for (left, right) in mine.into_iter().zip(theirs) {
                 let what = format!("an extent of `{}`", target.text);
-                self.model.equal_sizes.push(EqualSizes { left, right, span: target.span, what });
+                self.model.equal_sizes.push(EqualSizes { left, right, span: target.span, description: what });
             }
         }
     }
 
-    fn arity(&mut self, callee: &Name, what: &str, wanted: usize, found: usize, defined: Span) -> Option<()> {
+    fn check_arity(
+        &mut self,
+        callee: &Name,
+        what: &str,
+        wanted: usize,
+        found: usize,
+        defined: Span,
+    ) -> Option<()> {
         if wanted == found {
             return Some(());
         }
         let plural = if wanted == 1 { "" } else { "s" };
-        let message = format!("`{}` has {wanted} {what}{plural}, and {found} stand here", callee.text);
+        let message = format!("`{}` has {wanted} {what}{plural}, but this call has {found}", callee.text);
         self.report(
-            Diagnostic::error(Code::RankMismatch, callee.span, message).also(defined, "it is defined here"),
+            Diagnostic::error(Code::RankMismatch, callee.span, message)
+                .secondary_label(defined, "it is defined here"),
         );
         None
     }
@@ -213,14 +221,14 @@ impl Resolver<'_> {
             self.report(Diagnostic::error(
                 Code::TooComplex,
                 argument.span,
-                "this argument is too large once calls are inlined",
+                "this argument is too large after calls are inlined",
             ));
             return None;
         }
         let span = value.span;
-        let float = types::type_of(&value, &self.model).settle().is_some_and(DType::is_float);
+        let float = types::type_of(&value, &self.model).or_default().is_some_and(DType::is_float);
         if float && !dtype.is_float() {
-            let message = format!("a float for a parameter that is {dtype}");
+            let message = format!("a float argument for a parameter of type {dtype}");
             self.report(
                 Diagnostic::error(Code::TypeMismatch, span, message)
                     .help(format!("convert it: `{dtype}(…)`")),
@@ -248,13 +256,13 @@ impl Resolver<'_> {
         let ExprKind::Name(text) = &argument.kind else {
             self.report(
                 Diagnostic::error(Code::TypeMismatch, argument.span, wanted)
-                    .also(param.name.span, "the parameter"),
+                    .secondary_label(param.name.span, "the parameter"),
             );
             return None;
         };
         let Some(id) = scope.tensors.get(text).copied() else {
             let name = Name { text: text.clone(), span: argument.span };
-            self.undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
+            self.report_undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
             return None;
         };
         if let Some(target) = targets.iter().find(|target| target.text == *text) {
@@ -268,13 +276,13 @@ impl Resolver<'_> {
         if let Some(rank) = rank.filter(|rank| *rank != param.ty.dims.len()) {
             let message = format!(
                 "`{text}` has {}, but `{}` has {}",
-                dimensions(rank),
+                rank_text(rank),
                 param.name.text,
-                dimensions(param.ty.dims.len())
+                rank_text(param.ty.dims.len())
             );
             self.report(
                 Diagnostic::error(Code::RankMismatch, argument.span, message)
-                    .also(param.ty.span, "the parameter"),
+                    .secondary_label(param.ty.span, "the parameter"),
             );
             return None;
         }
@@ -292,7 +300,8 @@ impl Resolver<'_> {
                     tensor.name, param.name.text, param.ty.dtype
                 );
                 self.report(
-                    Diagnostic::error(Code::TypeMismatch, span, message).also(param.ty.span, "the parameter"),
+                    Diagnostic::error(Code::TypeMismatch, span, message)
+                        .secondary_label(param.ty.span, "the parameter"),
                 );
             }
             _ => {}
@@ -323,7 +332,12 @@ impl Resolver<'_> {
                     param.name.text,
                     inner.function
                 );
-                self.model.equal_sizes.push(EqualSizes { left: found, right: wanted, span, what });
+                self.model.equal_sizes.push(EqualSizes {
+                    left: found,
+                    right: wanted,
+                    span,
+                    description: what,
+                });
             }
         }
     }

@@ -8,17 +8,17 @@ use super::{Resolver, Scope, signature};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
-use crate::check::resolved::{Value, ValueKind};
+use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
 impl Resolver<'_> {
     /// Declares the parameters of the function that is checked; its sizes become symbols.
-    pub(super) fn parameters(&mut self, function: &Function, scope: &mut Scope) {
+    pub(super) fn declare_parameters(&mut self, function: &Function, scope: &mut Scope) {
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for param in &function.params {
             if let Some(first) = seen.insert(&param.name.text, param.name.span) {
-                self.collision(&param.name, "a parameter", Some(first));
+                self.report_collision(&param.name, "a parameter", Some(first));
             }
             if param.ty.dims.is_empty() {
                 self.scalar_parameter(&param.name, param.ty.dtype, scope);
@@ -26,11 +26,11 @@ impl Resolver<'_> {
         }
         let tensors = function.params.iter().filter(|param| !param.ty.dims.is_empty());
         for param in tensors.clone() {
-            self.introduce_sizes(&param.ty, scope);
+            self.declare_sizes(&param.ty, scope);
         }
         for result in &function.results {
             if let Some(ty) = &result.ty {
-                self.introduce_sizes(ty, scope);
+                self.declare_sizes(ty, scope);
             }
         }
         for param in tensors {
@@ -55,7 +55,7 @@ impl Resolver<'_> {
 
     /// Declares the names in the extents of a signature as sizes, unless an integer scalar has the
     /// name.
-    fn introduce_sizes(&mut self, ty: &Type, scope: &mut Scope) {
+    fn declare_sizes(&mut self, ty: &Type, scope: &mut Scope) {
         for dim in &ty.dims {
             let ExprKind::Name(text) = &dim.kind else { continue };
             if scope.sizes.contains_key(text) {
@@ -144,18 +144,18 @@ impl Resolver<'_> {
     }
 
     /// Declares the results of the function that is checked.
-    pub(super) fn results(&mut self, function: &Function, scope: &mut Scope) {
+    pub(super) fn declare_results(&mut self, function: &Function, scope: &mut Scope) {
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for result in &function.results {
             if let Some(first) = seen.insert(&result.name.text, result.name.span) {
-                self.collision(&result.name, "a result", Some(first));
+                self.report_collision(&result.name, "a result", Some(first));
                 continue;
             }
             if let Some(param) = function.params.iter().find(|param| param.name.text == result.name.text) {
                 let message = format!("`{}` is both a parameter and a result", result.name.text);
                 self.report(
                     Diagnostic::error(Code::NameCollision, result.name.span, message)
-                        .also(param.name.span, "the parameter")
+                        .secondary_label(param.name.span, "the parameter")
                         .help("to update a tensor in place, leave it out of the parameters: a result that is read before it is written is supplied by the caller"),
                 );
                 continue;
@@ -191,7 +191,7 @@ impl Resolver<'_> {
 
     fn declare_local(&mut self, declaration: &crate::ast::Declaration, scope: &mut Scope) {
         let Some(ty) = &declaration.ty else { return };
-        self.introduce_known_sizes(ty, scope);
+        self.report_unknown_sizes(ty, scope);
         let declared = self.declared_shape(ty, scope);
         match scope.tensors.get(&declaration.name.text).copied() {
             None => {
@@ -211,20 +211,20 @@ impl Resolver<'_> {
             }
             Some(id) => {
                 let first = self.model.tensor(id).span;
-                self.collision(&declaration.name, "a tensor", Some(first));
+                self.report_collision(&declaration.name, "a tensor", Some(first));
             }
         }
     }
 
     /// Reports names in the extents of a local tensor that are not known sizes or scalars.
-    fn introduce_known_sizes(&mut self, ty: &Type, scope: &Scope) {
+    fn report_unknown_sizes(&mut self, ty: &Type, scope: &Scope) {
         for dim in &ty.dims {
             if let ExprKind::Name(text) = &dim.kind
                 && !scope.sizes.contains_key(text)
                 && !scope.scalars.contains_key(text)
             {
                 let name = Name { text: text.clone(), span: dim.span };
-                self.undefined(&name, "size", scope.sizes.keys().map(String::as_str).collect());
+                self.report_undefined(&name, "size", scope.sizes.keys().map(String::as_str).collect());
             }
         }
     }

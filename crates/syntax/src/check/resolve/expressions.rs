@@ -3,10 +3,10 @@
 use tilewright_ir::BinaryOp;
 
 use super::signature::{Callable, builtin_names};
-use super::{Resolver, StatementScope, builtin_named, dimensions, given};
+use super::{Resolver, StatementScope, builtin_named, rank_text, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Name};
-use crate::check::resolved::{Value, ValueKind};
-use crate::diagnostic::{Code, Diagnostic, similar};
+use crate::check::value::{Value, ValueKind};
+use crate::diagnostic::{Code, Diagnostic, most_similar};
 use crate::span::Span;
 
 impl Resolver<'_> {
@@ -56,10 +56,8 @@ impl Resolver<'_> {
             return match self.model.tensor(id).rank {
                 Some(0) => Some(Value::new(ValueKind::Load(id, Vec::new()), span)),
                 Some(rank) => {
-                    let message = format!(
-                        "`{text}` is a tensor with {}, and no subscript stands here",
-                        dimensions(rank)
-                    );
+                    let message =
+                        format!("`{text}` is a tensor with {}, but no subscript is given", rank_text(rank));
                     let subscripts =
                         ["i", "j", "k", "l"].get(..rank).map_or("…".to_owned(), |names| names.join(", "));
                     let help =
@@ -74,9 +72,11 @@ impl Resolver<'_> {
             let name = Name { text: text.to_owned(), span };
             let candidates =
                 names.scope.sizes.keys().chain(names.scope.scalars.keys()).map(String::as_str).collect();
-            self.undefined(&name, "size or integer scalar", candidates);
+            self.report_undefined(&name, "size or integer scalar", candidates);
             if let Some(diagnostic) = self.model.diagnostics.last_mut() {
-                let help = "bounds and sizes are of sizes and integer scalars only; for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
+                let help = "bounds and sizes may depend on sizes and integer scalars only; for a range \
+                            that depends on a variable, take the whole range and put a condition into \
+                            the expression: `k <= i ? A(k) : 0`";
                 diagnostic.help.push(help.to_owned());
             }
             return None;
@@ -94,13 +94,13 @@ impl Resolver<'_> {
         names: &StatementScope<'_>,
     ) -> Option<ValueKind> {
         let Some(id) = names.scope.tensors.get(&name.text).copied() else {
-            self.undefined(name, "tensor", names.scope.tensors.keys().map(String::as_str).collect());
+            self.report_undefined(name, "tensor", names.scope.tensors.keys().map(String::as_str).collect());
             return None;
         };
         let rank = self.model.tensor(id).rank?;
         if dimension as usize >= rank {
             let message =
-                format!("`{}` has {}, and there is no dimension {dimension}", name.text, dimensions(rank));
+                format!("`{}` has {}, and there is no dimension {dimension}", name.text, rank_text(rank));
             self.report(
                 Diagnostic::error(Code::RankMismatch, span, message).help("dimensions are counted from 0"),
             );
@@ -118,7 +118,7 @@ impl Resolver<'_> {
     ) -> Option<Value> {
         let known = names.scope.tensors.contains_key(&name.text) || builtin_named(&name.text).is_some();
         if !known {
-            self.unknown_application(name, names);
+            self.report_unknown_application(name, names);
         }
         if !known && self.module.function(&name.text).is_some() {
             return None;
@@ -128,12 +128,16 @@ impl Resolver<'_> {
         if let Some(id) = names.scope.tensors.get(&name.text).copied() {
             let rank = self.model.tensor(id).rank?;
             if rank != arguments.len() {
-                let message =
-                    format!("`{}` has {}, but {}", name.text, dimensions(rank), given(arguments.len()));
+                let message = format!(
+                    "`{}` has {}, but {}",
+                    name.text,
+                    rank_text(rank),
+                    subscript_count_text(arguments.len())
+                );
                 let first = self.model.tensor(id).span;
                 self.report(
                     Diagnostic::error(Code::RankMismatch, span, message)
-                        .also(first, "its rank comes from here"),
+                        .secondary_label(first, "its rank comes from here"),
                 );
                 return None;
             }
@@ -143,10 +147,9 @@ impl Resolver<'_> {
         self.builtin(builtin_named(&name.text)?, name, arguments, span)
     }
 
-    fn unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {
+    fn report_unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {
         if self.module.function(&name.text).is_some() {
-            let message =
-                format!("`{}` is a function, and functions are called in statements of their own", name.text);
+            let message = format!("`{}` is a function, and a call must be a statement of its own", name.text);
             self.report(
                 Diagnostic::error(Code::UndefinedName, name.span, message)
                     .help(format!("write `T = {}(…)` first, then use `T(…)` here", name.text)),
@@ -167,7 +170,7 @@ impl Resolver<'_> {
         }
         let message = format!("there is no tensor or function `{}`", name.text);
         let mut diagnostic = Diagnostic::error(Code::UndefinedName, name.span, message);
-        if let Some(close) = similar(&name.text, candidates) {
+        if let Some(close) = most_similar(&name.text, candidates) {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
         self.report(diagnostic);
@@ -189,7 +192,7 @@ impl Resolver<'_> {
             let wanted = if least == most { format!("{least}") } else { format!("{least} or more") };
             let plural = if wanted == "1" { "" } else { "s" };
             let message = format!(
-                "`{}` takes {wanted} argument{plural}, and {} stand here",
+                "`{}` takes {wanted} argument{plural}, but this call has {}",
                 name.text,
                 arguments.len()
             );

@@ -18,15 +18,15 @@ use tilewright_ir::{TensorId, VarId};
 
 use super::Bindings;
 use super::model::{LoopId, Model};
-use super::resolved::Value;
+use super::value::Value;
 use crate::ast::{Function, Module, Name, Stmt, StmtKind};
-use crate::diagnostic::{Code, Diagnostic, similar};
+use crate::diagnostic::{Code, Diagnostic, most_similar};
 use crate::span::Span;
 
 pub(super) use signature::builtin_named;
 
 /// The help text for a range that depends on a variable.
-pub(super) const TRIANGLE_HELP: &str = "for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
+pub(super) const DEPENDENT_RANGE_HELP: &str = "for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
 /// The maximal depth of nested calls.
 const MOST_CALLS: usize = 64;
 /// The maximal number of statements after inlining.
@@ -46,8 +46,8 @@ pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings)
     };
     resolver.model.name = function.name.text.clone();
     let mut scope = Scope::new(function);
-    resolver.parameters(function, &mut scope);
-    resolver.results(function, &mut scope);
+    resolver.declare_parameters(function, &mut scope);
+    resolver.declare_results(function, &mut scope);
     resolver.function_body(function, &mut scope);
     resolver.model
 }
@@ -121,31 +121,31 @@ impl Resolver<'_> {
         self.model.report(diagnostic);
     }
 
-    fn undefined(&mut self, name: &Name, what: &str, candidates: Vec<&str>) {
+    fn report_undefined(&mut self, name: &Name, what: &str, candidates: Vec<&str>) {
         let mut diagnostic =
             Diagnostic::error(Code::UndefinedName, name.span, format!("there is no {what} `{}`", name.text));
         if ["sum", "mean", "prod", "dot"].contains(&name.text.as_str()) {
             diagnostic =
                 diagnostic.help("a reduction is an assignment: `y +=! x(i)` is the sum over all `i`");
-        } else if let Some(close) = similar(&name.text, candidates) {
+        } else if let Some(close) = most_similar(&name.text, candidates) {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
         self.report(diagnostic);
     }
 
-    fn collision(&mut self, name: &Name, other: &str, first: Option<Span>) {
+    fn report_collision(&mut self, name: &Name, other: &str, first: Option<Span>) {
         let message = format!("`{}` is already {other}", name.text);
         let mut diagnostic =
             Diagnostic::error(Code::NameCollision, name.span, message).help("choose another name");
         if let Some(first) = first {
-            diagnostic = diagnostic.also(first, "the other is here");
+            diagnostic = diagnostic.secondary_label(first, "the other is here");
         }
         self.report(diagnostic);
     }
 
     /// Declares every tensor that the body defines, then resolves its statements.
     fn function_body(&mut self, function: &Function, scope: &mut Scope) {
-        self.model.incomplete |= function.incomplete;
+        self.model.is_incomplete |= function.is_incomplete;
         self.declare_targets(&function.body, scope);
         for result in &function.results {
             let id = scope.tensors.get(&result.name.text);
@@ -153,11 +153,11 @@ impl Resolver<'_> {
                 let tensor = self.model.tensor(*id);
                 tensor.rank.is_none() && !tensor.poisoned && !is_target(&function.body, &result.name.text)
             });
-            if undefined && !function.incomplete {
+            if undefined && !function.is_incomplete {
                 let message = format!("nothing defines the result `{}`", result.name.text);
                 let candidates = scope.tensors.keys().map(String::as_str).collect::<Vec<_>>();
                 let mut diagnostic = Diagnostic::error(Code::UndefinedElement, result.name.span, message);
-                if let Some(close) = similar(&result.name.text, candidates) {
+                if let Some(close) = most_similar(&result.name.text, candidates) {
                     diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
                 }
                 self.report(diagnostic);
@@ -177,7 +177,7 @@ fn is_target(body: &[Stmt], name: &str) -> bool {
     })
 }
 
-pub(super) fn dimensions(rank: usize) -> String {
+pub(super) fn rank_text(rank: usize) -> String {
     match rank {
         0 => "no dimensions".to_owned(),
         1 => "1 dimension".to_owned(),
@@ -185,10 +185,10 @@ pub(super) fn dimensions(rank: usize) -> String {
     }
 }
 
-pub(super) fn given(count: usize) -> String {
+pub(super) fn subscript_count_text(count: usize) -> String {
     match count {
-        0 => "no subscript stands here".to_owned(),
-        1 => "1 subscript stands here".to_owned(),
-        count => format!("{count} subscripts stand here"),
+        0 => "no subscript is given".to_owned(),
+        1 => "1 subscript is given".to_owned(),
+        count => format!("{count} subscripts are given"),
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use tilewright_ir::{IndexExpr, TensorId, VarId};
 
-use super::{MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, dimensions, given};
+use super::{MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, rank_text, subscript_count_text};
 use crate::ast::{Clause, Comprehension, Expr, Function, Name, Stmt, StmtKind};
 use crate::check::lower;
-use crate::check::model::{self, LoopId, Resolved, Source, Statement};
+use crate::check::model::{self, LoopId, ResolvedStatement, Source, Statement};
 use crate::check::reason::{Reason, ReasonKind};
-use crate::check::resolved::{Value, ValueKind};
+use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::MOST_NESTING;
 use crate::span::Span;
@@ -17,11 +17,11 @@ use crate::span::Span;
 impl Resolver<'_> {
     pub(super) fn statements(&mut self, body: &[Stmt], scope: &mut Scope) {
         for statement in body {
-            if self.is_full() {
-                if !self.model.incomplete {
-                    let message = format!("more than {MOST_STATEMENTS} statements once calls are inlined");
+            if self.has_too_many_statements() {
+                if !self.model.is_incomplete {
+                    let message = format!("more than {MOST_STATEMENTS} statements after calls are inlined");
                     self.report(Diagnostic::error(Code::TooComplex, statement.span, message));
-                    self.model.incomplete = true;
+                    self.model.is_incomplete = true;
                 }
                 return;
             }
@@ -47,7 +47,7 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn has_too_many_statements(&self) -> bool {
         self.model.statements.len() >= MOST_STATEMENTS
     }
 
@@ -62,7 +62,7 @@ impl Resolver<'_> {
         let id = self.model.add_var(&var.text, var.span);
         let declared = &mut self.model.vars[id.index()];
         declared.range = Some(tilewright_ir::Range { from: from_value, to: to_value });
-        declared.because.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Loop });
+        declared.reasons.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Loop });
         let loop_id = LoopId(self.model.loops.len());
         self.model.loops.push(model::Loop { var: id });
         scope.loops.push((var.text.clone(), loop_id));
@@ -94,7 +94,7 @@ impl Resolver<'_> {
     }
 
     /// The tensor on the left-hand side, if a statement may define it.
-    pub(super) fn target(&mut self, target: &Name, scope: &Scope) -> Option<TensorId> {
+    pub(super) fn resolve_target(&mut self, target: &Name, scope: &Scope) -> Option<TensorId> {
         let function = self.module.function(&scope.function);
         let twice = |function: &Function| {
             let named = |name: &Name| name.text == target.text;
@@ -115,7 +115,7 @@ impl Resolver<'_> {
             let message = format!("`{}` is an input and cannot be assigned", target.text);
             self.report(
                 Diagnostic::error(Code::InvalidTarget, target.span, message)
-                    .also(input, "it is a parameter")
+                    .secondary_label(input, "it is a parameter")
                     .help("define another tensor, or make it a result instead of a parameter to update it in place"),
             );
             return None;
@@ -124,7 +124,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn comprehension(&mut self, inner: &Comprehension, span: Span, scope: &Scope) {
-        let Some(target) = self.target(&inner.target, scope) else { return };
+        let Some(target) = self.resolve_target(&inner.target, scope) else { return };
         let before = self.model.diagnostics.len();
         let statement = self.resolve_comprehension(inner, span, target, scope);
         match statement {
@@ -150,12 +150,12 @@ impl Resolver<'_> {
             let message = format!(
                 "`{}` has {}, but {}",
                 inner.target.text,
-                dimensions(rank),
-                given(inner.indices.len())
+                rank_text(rank),
+                subscript_count_text(inner.indices.len())
             );
             self.report(
                 Diagnostic::error(Code::RankMismatch, inner.target.span, message)
-                    .also(first, "its rank comes from here"),
+                    .secondary_label(first, "its rank comes from here"),
             );
             return None;
         }
@@ -178,7 +178,7 @@ impl Resolver<'_> {
             self.report(Diagnostic::error(
                 Code::TooComplex,
                 span,
-                "this statement is too deep once bindings are put in",
+                "this statement is nested too deeply after bindings are substituted",
             ));
             return None;
         }
@@ -191,9 +191,9 @@ impl Resolver<'_> {
             call: self.call_stack.first().map(|(_, span)| *span),
             loops: scope.all_loops().collect(),
             vars: names.vars.iter().map(|(_, id)| *id).collect(),
-            resolved: Resolved { indices, value, exists, ranges: ranges? },
+            resolved: ResolvedStatement { indices, value, exists, ranges: ranges? },
             lowered: None,
-            ranged: false,
+            has_ranges: false,
         })
     }
 
@@ -219,7 +219,7 @@ impl Resolver<'_> {
             let Clause::In { name, from, to } = clause else { continue };
             self.refuse_taken_name(name, "a variable", names.scope);
             if let Some(first) = seen.insert(&name.text, name.span) {
-                self.collision(name, "given a range", Some(first));
+                self.report_collision(name, "given a range", Some(first));
                 continue;
             }
             let mut sizes = names.scope.sizes_only();
@@ -253,12 +253,12 @@ impl Resolver<'_> {
     ) -> Option<()> {
         self.refuse_taken_name(name, "a `where` binding", names.scope);
         if names.lets.contains_key(&name.text) {
-            self.collision(name, "bound", None);
+            self.report_collision(name, "bound", None);
             return None;
         }
         let mut value = self.expression(value, names)?;
         if value.height() > MOST_NESTING || value.count() > MOST_NODES {
-            let message = "this binding is too large once the others are put in";
+            let message = "this binding is too large after the other bindings are substituted";
             self.report(Diagnostic::error(Code::TooComplex, name.span, message));
             return None;
         }

@@ -1,0 +1,48 @@
+//! Programs at sizes of which some are 0.
+//!
+//! The checker proves a program for sizes of at least 1, and kernels are compiled for such sizes
+//! only. At a size of 0 there is hardly anything to compute: tensors have no elements, and
+//! reductions over nothing give their neutral element. So the interpreter computes the results. It
+//! checks every access, and needs no proof.
+
+use tilewright_ir::{IndexExpr, Program, Symbol, SymbolKind, TensorId};
+use tilewright_syntax::{Bindings, Parsed};
+
+use crate::source::general_program;
+
+/// Returns a function as a program for the interpreter, if some of its sizes are 0.
+///
+/// Returns `None` if no size is 0, and if the function does not exist at these sizes: it has
+/// mistakes, a size is missing or negative, or a shape would be negative. The ordinary check
+/// reports these.
+pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> Option<Program> {
+    // Most calls have no size of 0, and are not checked twice.
+    if sizes.iter().all(|(_, value)| value != 0) {
+        return None;
+    }
+    let general = general_program(parsed, function, &Bindings::default(), contract).program.ok()?;
+    let value = |symbol: &Symbol| sizes.get(&symbol.name).filter(|value| *value >= least_value(symbol));
+    let values = general.symbols.iter().map(value).collect::<Option<Vec<i64>>>()?;
+    let mut sizes = general.symbols.iter().zip(&values).filter(|(own, _)| own.kind == SymbolKind::Size);
+    let is_empty = sizes.any(|(_, value)| *value == 0);
+    let program = general.substitute_sizes(&values);
+    (is_empty && has_no_negative_extent(&program)).then_some(program)
+}
+
+/// The least value of a symbol: 0 for a size, and what the checker asks of a scalar.
+fn least_value(symbol: &Symbol) -> i64 {
+    match symbol.kind {
+        SymbolKind::Size => 0,
+        SymbolKind::Scalar(_) => symbol.least.unwrap_or(i64::MIN),
+    }
+}
+
+/// Whether no shape and no range is negative.
+fn has_no_negative_extent(program: &Program) -> bool {
+    let is_range = |extent: &IndexExpr| extent.as_constant().is_some_and(|extent| extent >= 0);
+    let has_shape = |at: usize| program.shape(TensorId(at as u32)).is_some();
+    (0..program.tensors.len()).all(has_shape)
+        && program.statements().iter().all(|(statement, _)| {
+            statement.vars.iter().all(|var| is_range(&program.var(*var).range.extent()))
+        })
+}

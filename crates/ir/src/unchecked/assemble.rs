@@ -1,0 +1,177 @@
+//! Turns a draft that passed every check into a [`Program`]: variables get their kinds, tensors
+//! their roles, statements their stages, and fillers stand before tensors that may have undefined
+//! elements.
+
+use super::tree::{Tree, build_tree};
+use super::{Parts, Source, Statement as Drafted, UncheckedProgram};
+use crate::check::Definedness;
+use crate::expr::{Expr, Number};
+use crate::index::{Atom, IndexExpr};
+use crate::program::{
+    ForLoop, Node, Program, Range, Role, Stage, Statement, TensorDecl, TensorId, Update, Var, VarId, VarKind,
+};
+
+/// Builds the program. `supplies` says of each tensor how its content is defined, as the checks
+/// found out. Returns `None` if the draft has a gap.
+pub fn assemble(draft: UncheckedProgram, definedness: &[Definedness]) -> Option<Program> {
+    let mut stages: Vec<Stage> = Vec::new();
+    let mut vars = vars(&draft);
+    let mut unfilled: Vec<TensorId> = (0..definedness.len())
+        .filter(|at| definedness[*at] == Definedness::Unproved)
+        .map(|at| TensorId(at as u32))
+        .collect();
+    let all: Vec<usize> = (0..draft.statements.len()).collect();
+    for node in build_tree(&draft, &all) {
+        let node = build_node(&draft, &node)?;
+        let own = targets(&node);
+        for tensor in unfilled.extract_if(.., |tensor| own.contains(tensor)) {
+            append_to_stages(&mut stages, Node::Statement(filler(&draft, tensor, &mut vars)?));
+        }
+        append_to_stages(&mut stages, node);
+    }
+    let tensors = tensors(&draft, definedness)?;
+    Some(Program {
+        name: draft.name,
+        symbols: draft.symbols,
+        scalars: draft.scalars,
+        tensors,
+        vars,
+        stages,
+        contract: true,
+        general: None,
+    })
+}
+
+fn tensors(draft: &UncheckedProgram, definedness: &[Definedness]) -> Option<Vec<TensorDecl>> {
+    let declared = |(tensor, supply): (&super::Tensor, &Definedness)| {
+        let role = match (tensor.source, supply) {
+            (Source::Input { constant }, _) => Role::Input { constant },
+            (Source::Result, Definedness::Proved | Definedness::Unproved) => Role::Output,
+            (Source::Result, Definedness::Caller) | (Source::Updated, _) => Role::InOut,
+            (Source::Temporary, _) => Role::Temporary,
+        };
+        Some(TensorDecl {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype?,
+            shape: tensor.shape.clone()?,
+            role,
+        })
+    };
+    draft.tensors.iter().zip(definedness).map(declared).collect()
+}
+
+fn append_to_stages(stages: &mut Vec<Stage>, node: Node) {
+    let tensors = targets(&node);
+    match stages.last_mut() {
+        Some(stage) if stage.tensors == tensors => stage.body.push(node),
+        _ => stages.push(Stage { tensors, body: vec![node] }),
+    }
+}
+
+/// A statement that sets every element of a tensor to 0.
+fn filler(draft: &UncheckedProgram, target: TensorId, vars: &mut Vec<Var>) -> Option<Statement> {
+    let tensor = draft.tensor(target);
+    let first = vars.len() as u32;
+    for (at, extent) in tensor.shape.iter().flatten().enumerate() {
+        let range = Range { from: IndexExpr::constant(0), to: extent.clone() };
+        vars.push(Var { name: format!("d{at}"), range, kind: VarKind::Spatial });
+    }
+    let own: Vec<VarId> = (first..vars.len() as u32).map(VarId).collect();
+    Some(Statement {
+        target,
+        indices: own.iter().map(|var| IndexExpr::var(*var)).collect(),
+        vars: own,
+        update: Update::Assign,
+        value: Expr::literal(tensor.dtype?.compute_type(), Number::Int(0)),
+        is_filler: true,
+        origin: tensor.origin,
+    })
+}
+
+fn targets(node: &Node) -> Vec<TensorId> {
+    match node {
+        Node::Statement(statement) => vec![statement.target],
+        Node::For(inner) => {
+            let mut tensors = Vec::new();
+            for id in inner.body.iter().flat_map(targets) {
+                if !tensors.contains(&id) {
+                    tensors.push(id);
+                }
+            }
+            tensors
+        }
+    }
+}
+
+fn build_node(draft: &UncheckedProgram, node: &Tree) -> Option<Node> {
+    Some(match node {
+        Tree::Statement(at) => Node::Statement(build_statement(&draft.statements[*at])?),
+        Tree::For(var, body) => {
+            let body: Option<Vec<Node>> = body.iter().map(|inner| build_node(draft, inner)).collect();
+            Node::For(ForLoop { var: *var, body: body? })
+        }
+    })
+}
+
+fn build_statement(from: &Drafted) -> Option<Statement> {
+    let parts = from.parts.as_ref()?;
+    // Spatial variables come in the order of the left-hand side, then reductions in the order of
+    // their first mention.
+    let place = |var: &VarId| parts.indices.iter().position(|index| index.mentions(*var));
+    let (mut spatial, reductions): (Vec<VarId>, Vec<VarId>) =
+        from.vars.iter().partition(|var| var_kind(from, parts, **var) == VarKind::Spatial);
+    spatial.sort_by_key(place);
+    Some(Statement {
+        target: from.target,
+        indices: parts.indices.clone(),
+        vars: spatial.into_iter().chain(reductions).collect(),
+        update: from.update,
+        value: parts.value.clone(),
+        is_filler: false,
+        origin: from.origin,
+    })
+}
+
+fn vars(draft: &UncheckedProgram) -> Vec<Var> {
+    let mut kinds = vec![VarKind::Ordered; draft.vars.len()];
+    for statement in &draft.statements {
+        for var in &statement.vars {
+            let kind = statement.parts.as_ref().map(|parts| var_kind(statement, parts, *var));
+            kinds[var.index()] = kind.unwrap_or(VarKind::Reduction);
+        }
+    }
+    let nothing = Range { from: Default::default(), to: Default::default() };
+    draft
+        .vars
+        .iter()
+        .zip(kinds)
+        .map(|(var, kind)| Var {
+            name: var.name.clone(),
+            range: var.range.clone().unwrap_or_else(|| nothing.clone()),
+            kind,
+        })
+        .collect()
+}
+
+/// The kind of a variable in its statement. A reduction reduces the variables that no index of its
+/// own tells apart.
+pub fn var_kind(statement: &Drafted, parts: &Parts, var: VarId) -> VarKind {
+    let separates = |index: &IndexExpr| {
+        let own: Vec<VarId> =
+            index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();
+        own == [var] && is_injective_in(index, var)
+    };
+    match statement.update {
+        Update::Assign => VarKind::Spatial,
+        Update::Reduce { .. } if parts.indices.iter().any(separates) => VarKind::Spatial,
+        Update::Reduce { .. } => VarKind::Reduction,
+    }
+}
+
+/// Returns true when different values of the variable give different indices.
+pub(crate) fn is_injective_in(index: &IndexExpr, var: VarId) -> bool {
+    let split = index.split_on(&Atom::Var(var));
+    split.is_some_and(|(coefficient, rest)| {
+        coefficient.as_constant().is_some_and(|value| value != 0) && !rest.mentions(var)
+    })
+}

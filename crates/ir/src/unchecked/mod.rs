@@ -1,0 +1,202 @@
+//! A program before its checks.
+//!
+//! A [`Draft`] has the tables of a [`Program`](crate::Program) and a flat list of statements, each
+//! with the loops around it. It lacks the results of the checks: the kinds of variables, the roles
+//! of tensors and the stages. [`mod@crate::check`] checks a draft, and [`assemble`] turns a draft
+//! that passed into a program. Front ends make drafts: `syntax` from text, [`crate::builder`] in
+//! Rust. [`Draft::of`] turns a program back into its draft, so that [`crate::verify()`] can check
+//! it.
+//!
+//! A draft may have gaps, where its author has already found a mistake: a statement without
+//! [`Parts`], a tensor without a shape, a suspect tensor. The checks skip gaps, so that one mistake
+//! gives one finding.
+
+mod assemble;
+mod from_program;
+mod read;
+mod specialize;
+pub(crate) mod tree;
+
+pub(crate) use assemble::is_injective_in;
+pub use assemble::{assemble, var_kind};
+pub use read::{Guard, Read, collect_reads};
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::expr::{Expr, Origin};
+use crate::index::{Atom, IndexExpr};
+use crate::interval::Knowledge;
+use crate::print::Names;
+use crate::program::{Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, Update, VarId};
+
+/// A program before its checks.
+#[derive(Clone, Debug, Default)]
+pub struct UncheckedProgram {
+    /// The function's name.
+    pub name: String,
+    /// Sizes, and the integer scalars that shapes, ranges or subscripts depend on.
+    pub symbols: Vec<Symbol>,
+    /// Scalar parameters, in the order of the signature.
+    pub scalars: Vec<Scalar>,
+    /// Tensors: inputs in the order of the signature, then results in signature order, then
+    /// temporaries.
+    pub tensors: Vec<Tensor>,
+    /// Index variables of all statements and loops.
+    pub vars: Vec<Var>,
+    /// The statements, in execution order.
+    pub statements: Vec<Statement>,
+    /// Whether statements are missing. Nothing is then found about missing definitions.
+    pub is_incomplete: bool,
+}
+
+/// A tensor of a draft.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// The name of the tensor.
+    pub name: String,
+    /// The element type; `None` where a mistake hides it.
+    pub dtype: Option<DType>,
+    /// The extents; `None` where a mistake hides them.
+    pub shape: Option<Vec<IndexExpr>>,
+    /// Whether the shape is the hull of the elements that the statements write. Such a tensor needs
+    /// no check that its writes stay below its extents.
+    pub has_inferred_shape: bool,
+    /// Where the content of the tensor comes from.
+    pub source: Source,
+    /// Whether a mistake about the tensor was found before the checks.
+    pub is_suspect: bool,
+    /// Where the tensor was declared or first defined.
+    pub origin: Origin,
+}
+
+/// Where the content of a tensor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The caller supplies an input.
+    Input {
+        /// The values stay the same between calls.
+        constant: bool,
+    },
+    /// The program defines a result, or updates it if the program reads it first.
+    Result,
+    /// The caller supplies a result, and the program updates it.
+    Updated,
+    /// The program defines a temporary.
+    Temporary,
+}
+
+/// An index variable of a draft.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// The name of the variable.
+    pub name: String,
+    /// The range of values; `None` where a mistake hides it.
+    pub range: Option<Range>,
+}
+
+/// A statement of a draft.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The tensor that the statement writes.
+    pub target: TensorId,
+    /// How the value is combined with the element.
+    pub update: Update,
+    /// The variables of the ordered loops around the statement, outermost first.
+    pub loops: Vec<VarId>,
+    /// The statement's own variables, in the order of their first mention.
+    pub vars: Vec<VarId>,
+    /// The typed parts; `None` where a mistake hides them.
+    pub parts: Option<Parts>,
+    /// Where the statement was written.
+    pub origin: Origin,
+}
+
+/// The typed parts of a statement.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The element that the statement writes, one index per dimension.
+    pub indices: Vec<IndexExpr>,
+    /// The value, which has the compute type of the target.
+    pub value: Expr,
+    /// Every access in the value and in the subscripts, with the conditions around it.
+    pub reads: Vec<Read>,
+}
+
+impl Parts {
+    /// The parts of a statement, with the accesses that they contain.
+    pub fn new(indices: Vec<IndexExpr>, value: Expr) -> Parts {
+        let reads = collect_reads(&value, &indices);
+        Parts { indices, value, reads }
+    }
+
+    /// Replaces every subscript, index value and bound.
+    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+        self.indices.iter_mut().for_each(|index| *index = map(index));
+        self.value.map_indices(map);
+        for read in &mut self.reads {
+            read.access.indices.iter_mut().for_each(|index| *index = map(index));
+            for guard in &mut read.guards {
+                Arc::make_mut(&mut guard.condition).map_indices(map);
+            }
+        }
+    }
+}
+
+impl Statement {
+    /// Returns true when the statement needs the old content of its elements.
+    pub fn reads_target(&self) -> bool {
+        matches!(self.update, Update::Reduce { reset: false, .. })
+    }
+}
+
+impl UncheckedProgram {
+    /// The tensor behind an id.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+
+    /// The variable behind an id.
+    pub fn var(&self, id: VarId) -> &Var {
+        &self.vars[id.index()]
+    }
+
+    /// The variables of the loops around a statement, and its own.
+    pub fn all_vars(&self, statement: &Statement) -> Vec<VarId> {
+        statement.loops.iter().chain(&statement.vars).copied().collect()
+    }
+}
+
+/// Adds the symbols of an expression to the set.
+pub fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
+    expr.visit_atoms(&mut |atom| {
+        if let Atom::Symbol(symbol) = atom {
+            symbols.insert(*symbol);
+        }
+    });
+}
+
+impl Knowledge for UncheckedProgram {
+    fn range(&self, var: VarId) -> Option<Range> {
+        self.vars[var.index()].range.clone()
+    }
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        self.symbols[symbol.index()].least
+    }
+}
+
+impl Names for UncheckedProgram {
+    fn var(&self, id: VarId) -> &str {
+        &self.vars[id.index()].name
+    }
+    fn symbol(&self, id: SymbolId) -> &str {
+        &self.symbols[id.index()].name
+    }
+    fn tensor(&self, id: TensorId) -> &str {
+        &self.tensors[id.index()].name
+    }
+    fn scalar(&self, id: ScalarId) -> &str {
+        &self.scalars[id.index()].name
+    }
+}

@@ -1,0 +1,50 @@
+//! Substitutes the given sizes.
+//!
+//! A program has the same meaning whether its sizes are given or not: ranges and shapes are
+//! expressions of the sizes. Only then do numbers replace symbols, and the checks are about these
+//! numbers.
+
+use super::UncheckedProgram;
+use crate::index::{Atom, IndexExpr};
+use crate::program::Range;
+
+impl UncheckedProgram {
+    /// Substitutes the values of the symbols that have one. Returns the draft before the
+    /// substitution, without the values, if there was any.
+    pub fn specialize(&mut self) -> Option<UncheckedProgram> {
+        if self.symbols.iter().all(|symbol| symbol.value.is_none()) {
+            return None;
+        }
+        let mut general = self.clone();
+        general.symbols.iter_mut().for_each(|symbol| symbol.value = None);
+        let values: Vec<Option<i64>> = self.symbols.iter().map(|symbol| symbol.value).collect();
+        self.map_indices(&mut |index| substitute_values(index, &values));
+        Some(general)
+    }
+
+    /// The expression with numbers in place of the symbols whose values are known.
+    pub fn substitute_given_sizes(&self, expr: &IndexExpr) -> IndexExpr {
+        let values: Vec<Option<i64>> = self.symbols.iter().map(|symbol| symbol.value).collect();
+        substitute_values(expr, &values)
+    }
+
+    /// Replaces every bound, extent, subscript and index value.
+    fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+        for range in self.vars.iter_mut().filter_map(|var| var.range.as_mut()) {
+            *range = Range { from: map(&range.from), to: map(&range.to) };
+        }
+        for extent in self.tensors.iter_mut().filter_map(|tensor| tensor.shape.as_mut()).flatten() {
+            *extent = map(extent);
+        }
+        for parts in self.statements.iter_mut().filter_map(|statement| statement.parts.as_mut()) {
+            parts.map_indices(map);
+        }
+    }
+}
+
+fn substitute_values(expr: &IndexExpr, values: &[Option<i64>]) -> IndexExpr {
+    expr.substitute(&mut |atom| match atom {
+        Atom::Symbol(symbol) => values[symbol.index()].map(IndexExpr::constant),
+        _ => None,
+    })
+}
