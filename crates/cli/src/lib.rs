@@ -17,7 +17,7 @@
 //! | [`loaded`] | a compiled program with its data: calls, and their times |
 //! | [`worker`] | this program as the process that tries candidates |
 //! | [`memory`] | refusing programs that do not fit into memory |
-//! | [`whole_file`] | files that are written completely or not at all |
+//! | [`atomic_file`] | files that are written completely or not at all |
 //! | [`failure`], [`output`] | exit statuses, and writing to standard output and standard error |
 
 mod args;

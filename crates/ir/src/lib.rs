@@ -12,8 +12,8 @@
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
-//! A [`Draft`](draft::Draft) is a program before its checks. [`mod@check`] decides what it means,
-//! whoever made it.
+//! A [`UncheckedProgram`](unchecked::UncheckedProgram) is a program before its checks.
+//! [`mod@check`] decides what it means, whoever made it.
 //!
 //! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores.
 //!

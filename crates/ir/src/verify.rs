@@ -1,6 +1,6 @@
 //! Checks the invariants of a [`Program`]: first its form, then what it means.
 //!
-//! The form, which [`well_formed`] checks:
+//! The form, which [`verify_form`] checks:
 //!
 //! - Every id points into its table. A variable belongs to one statement or to one loop.
 //! - A known size or scalar is not below its least value, and no statement writes an input.
@@ -10,10 +10,10 @@
 //! - No [`Atom::Extent`] and no [`Atom::Overflow`] is left.
 //! - A statement mentions only its own variables and those of the loops around it.
 //!
-//! The meaning, which [`mod@crate::check`] checks on the program's draft: accesses are in bounds,
+//! The meaning, which [`mod@crate::check`] checks on the unchecked program: accesses are in bounds,
 //! elements are written once and defined before they are read. The roles of tensors, the kinds of
-//! variables, the stages and the fillers are those that follow from the draft. The general program,
-//! at the known sizes, is the program.
+//! variables, the stages and the fillers are those that follow from the unchecked program. The
+//! general program, at the known sizes, is the program.
 //!
 //! `syntax` and [`crate::builder`] only make programs that pass, so a program of theirs that fails
 //! is a bug. A program from elsewhere, such as a file, is checked here before anything runs it. The
@@ -58,14 +58,15 @@ pub fn verify_form(program: &Program) -> Result<(), InvalidProgram> {
     program.general.as_deref().map_or(Ok(()), verify_form)
 }
 
-/// Checks the program's draft, and that the program is what follows from the draft.
+/// Checks the unchecked program, and that the program is what follows from the unchecked program.
 fn check_meaning(program: &Program) -> Verdict {
-    let draft = UncheckedProgram::from_program(program);
-    let report = check(&draft);
+    let unchecked = UncheckedProgram::from_program(program);
+    let report = check(&unchecked);
     if let Some(error) = report.findings.iter().find(|finding| finding.is_error()) {
-        return Err(describe(error, &draft));
+        return Err(describe(error, &unchecked));
     }
-    let wanted = assemble(draft, &report.definedness).ok_or("the draft of the program is incomplete")?;
+    let wanted =
+        assemble(unchecked, &report.definedness).ok_or("the unchecked of the program is incomplete")?;
     for (own, wanted) in program.tensors.iter().zip(&wanted.tensors) {
         ensure(own.role == wanted.role, || {
             let (name, found, needed) = (&own.name, own.role, wanted.role);
@@ -86,12 +87,12 @@ fn check_meaning(program: &Program) -> Verdict {
 
 /// Checks that the general program, at the sizes of the program, is the program.
 fn check_general(general: &Program, program: &Program, definedness: &[Definedness]) -> Verdict {
-    let mut draft = UncheckedProgram::from_program(general);
-    let has_symbols = draft.symbols.len() == program.symbols.len();
-    draft.symbols.clone_from(&program.symbols);
+    let mut unchecked = UncheckedProgram::from_program(general);
+    let has_symbols = unchecked.symbols.len() == program.symbols.len();
+    unchecked.symbols.clone_from(&program.symbols);
     let at_sizes = || {
-        draft.specialize();
-        assemble(draft, definedness)
+        unchecked.specialize();
+        assemble(unchecked, definedness)
     };
     let is_same = |own: Program| {
         own.tensors == program.tensors && own.vars == program.vars && has_statements_of(&own, program)

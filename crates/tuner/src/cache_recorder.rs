@@ -38,7 +38,7 @@ pub struct CacheRecorder {
 
 impl CacheRecorder {
     /// A keeper that records the trials of a search with these options, if the cache can be
-    /// written. [`Keeper::broken`] returns the error if it cannot be opened or written.
+    /// written. [`CacheRecorder::broken`] returns the error if it cannot be opened or written.
     pub fn new(
         cache: Result<Cache, CacheError>,
         program: &Program,

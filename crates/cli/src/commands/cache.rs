@@ -325,7 +325,7 @@ fn start_of_difference(one: &str, other: &str) -> usize {
     if same < QUOTED_CHARS / 2 { 0 } else { same - CONTEXT_CHARS }
 }
 
-/// Quotes at most `QUOTED` characters of a line from the given character on.
+/// Quotes at most `QUOTED_CHARS` characters of a line from the given character on.
 fn quote(line: &str, from: usize) -> String {
     let part: String = line.chars().skip(from).take(QUOTED_CHARS).collect();
     let before = if from > 0 { "…" } else { "" };

@@ -1,8 +1,9 @@
-//! Turns the collected parts into a draft, and a draft that passes every check into a program.
+//! Turns the collected parts into an unchecked program, and an unchecked program that passes every
+//! check into a program.
 //!
-//! Handles number tensors and variables in the order in which they were declared. A draft lists
-//! inputs before results before temporaries, and gives each statement variables of its own. So the
-//! ids of the handles are replaced here.
+//! Handles number tensors and variables in the order in which they were declared. An unchecked
+//! program lists inputs before results before temporaries, and gives each statement variables of
+//! its own. So the ids of the handles are replaced here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,41 +20,42 @@ use crate::verify::verify_form;
 pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>> {
     let mut mistakes = name_mistakes(&builder);
     mistakes.extend(size_mistakes(&builder));
-    let mut drafting = DraftBuilder::new(&builder);
+    let mut unchecked_builder = UncheckedProgramBuilder::new(&builder);
     for statement in &builder.statements {
-        if let Err(mistake) = drafting.statement(statement) {
+        if let Err(mistake) = unchecked_builder.statement(statement) {
             mistakes.push(mistake);
         }
     }
-    let draft = drafting.finish().map_err(|mistake| vec![mistake]);
+    let unchecked = unchecked_builder.finish().map_err(|mistake| vec![mistake]);
     match mistakes.is_empty() {
-        true => check_draft(draft?),
+        true => check_draft(unchecked?),
         false => Err(mistakes),
     }
 }
 
-/// Checks the draft, for all sizes or at the given ones.
-fn check_draft(mut draft: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
-    let form = assemble(draft.clone(), &vec![Definedness::Proved; draft.tensors.len()]);
+/// Checks the unchecked program, for all sizes or at the given ones.
+fn check_draft(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
+    let form = assemble(unchecked.clone(), &vec![Definedness::Proved; unchecked.tensors.len()]);
     form.iter().try_for_each(|form| verify_form(form).map_err(|mistake| vec![mistake.into()]))?;
-    let general = draft.specialize();
-    let report = check(&draft);
+    let general = unchecked.specialize();
+    let report = check(&unchecked);
     let errors = report.findings.iter().filter(|finding| finding.is_error());
-    let mut mistakes: Vec<BuildError> = errors.map(|finding| check_error(finding, &draft)).collect();
-    let tensors = draft.tensors.iter().zip(&report.definedness);
+    let mut mistakes: Vec<BuildError> = errors.map(|finding| check_error(finding, &unchecked)).collect();
+    let tensors = unchecked.tensors.iter().zip(&report.definedness);
     let read_first =
         tensors.filter(|(tensor, supply)| tensor.source == Source::Result && **supply == Definedness::Caller);
     mistakes.extend(read_first.map(|(tensor, _)| BuildError::ReadOutput(tensor.name.clone())));
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let general = general.and_then(|draft| assemble(draft, &report.definedness)).map(Arc::new);
-    let program = assemble(draft, &report.definedness).expect("a builder leaves no gaps in its draft");
+    let general = general.and_then(|unchecked| assemble(unchecked, &report.definedness)).map(Arc::new);
+    let program =
+        assemble(unchecked, &report.definedness).expect("a builder leaves no gaps in its unchecked");
     Ok(Program { general, ..program })
 }
 
-fn check_error(finding: &Finding, draft: &UncheckedProgram) -> BuildError {
-    BuildError::CheckFailed { finding: Box::new(finding.clone()), text: describe(finding, draft) }
+fn check_error(finding: &Finding, unchecked: &UncheckedProgram) -> BuildError {
+    BuildError::CheckFailed { finding: Box::new(finding.clone()), text: describe(finding, unchecked) }
 }
 
 /// Reports names that are no names, and names that are taken. Sizes and tensors have separate name
@@ -90,27 +92,34 @@ fn size_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
     small.collect()
 }
 
-/// The variables of one statement: of each declared variable, the variable in the draft.
+/// The variables of one statement: of each declared variable, the variable in the unchecked
+/// program.
 type VarMap = HashMap<VarId, VarId>;
 
-/// A draft in the making.
-struct DraftBuilder<'b> {
+/// An unchecked program in the making.
+struct UncheckedProgramBuilder<'b> {
     builder: &'b ProgramBuilder,
-    /// The id in the draft of each declared tensor.
+    /// The id in the unchecked program of each declared tensor.
     tensors: Vec<TensorId>,
-    /// The variables of ordered loops in the draft, by their declared variables.
+    /// The variables of ordered loops in the unchecked program, by their declared variables.
     loops: VarMap,
     vars: Vec<Var>,
     statements: Vec<Statement>,
 }
 
-impl<'b> DraftBuilder<'b> {
-    fn new(builder: &'b ProgramBuilder) -> DraftBuilder<'b> {
+impl<'b> UncheckedProgramBuilder<'b> {
+    fn new(builder: &'b ProgramBuilder) -> UncheckedProgramBuilder<'b> {
         let mut order: Vec<usize> = (0..builder.tensors.len()).collect();
         order.sort_by_key(|at| source_order(builder.tensors[*at].source));
         let mut tensors = vec![TensorId(0); order.len()];
         order.iter().enumerate().for_each(|(place, at)| tensors[*at] = TensorId(place as u32));
-        DraftBuilder { builder, tensors, loops: VarMap::new(), vars: Vec::new(), statements: Vec::new() }
+        UncheckedProgramBuilder {
+            builder,
+            tensors,
+            loops: VarMap::new(),
+            vars: Vec::new(),
+            statements: Vec::new(),
+        }
     }
 
     fn finish(self) -> Result<UncheckedProgram, BuildError> {
@@ -176,7 +185,7 @@ impl<'b> DraftBuilder<'b> {
         Ok(())
     }
 
-    /// The variable of an ordered loop in the draft.
+    /// The variable of an ordered loop in the unchecked program.
     fn loop_var(&mut self, declared: VarId) -> Result<VarId, BuildError> {
         if let Some(var) = self.loops.get(&declared) {
             return Ok(*var);
@@ -229,7 +238,7 @@ impl<'b> DraftBuilder<'b> {
         self.rename_index(&index.0.clone().map_err(of_name)?, renamed)
     }
 
-    /// The index with the ids of the draft.
+    /// The index with the ids of the unchecked program.
     fn rename_index(&self, index: &IndexExpr, renamed: &VarMap) -> Result<IndexExpr, BuildError> {
         let mut mistake = None;
         let mut replace = |atom: &Atom| {
@@ -250,7 +259,8 @@ impl<'b> DraftBuilder<'b> {
         }
     }
 
-    /// The index with the tensors of the draft in its data, whose variables are renamed already.
+    /// The index with the tensors of the unchecked program in its data, whose variables are renamed
+    /// already.
     fn rename_data(&self, index: &IndexExpr) -> Result<IndexExpr, BuildError> {
         let mut mistake = None;
         let result = index.substitute(&mut |atom| {

@@ -18,10 +18,10 @@ use crate::unchecked::Guard;
 
 /// Reports accesses that can leave their tensor.
 pub(super) fn check(checker: &mut Checker<'_>) {
-    for at in 0..checker.draft.statements.len() {
+    for at in 0..checker.unchecked.statements.len() {
         let found = check_statement(checker, at);
         if found.iter().any(Finding::is_error) {
-            checker.mark_suspect(checker.draft.statements[at].target);
+            checker.mark_suspect(checker.unchecked.statements[at].target);
         }
         checker.findings.extend(found);
     }
@@ -37,7 +37,7 @@ fn check_statement(checker: &Checker<'_>, at: usize) -> Vec<Finding> {
     });
     let write = GuardedAccess {
         id: AccessId { statement: at, read: None },
-        tensor: checker.draft.statements[at].target,
+        tensor: checker.unchecked.statements[at].target,
         indices: &parts.indices,
         guards: &[],
     };
@@ -64,7 +64,7 @@ fn check_access(checker: &Checker<'_>, access: &GuardedAccess<'_>) -> Option<Fin
     if checker.is_suspect(access.tensor) {
         return None;
     }
-    let shape = checker.draft.tensor(access.tensor).shape.as_ref()?;
+    let shape = checker.unchecked.tensor(access.tensor).shape.as_ref()?;
     let guards = fact_alternatives(access.guards);
     access.indices.iter().zip(shape).enumerate().find_map(|(dimension, (index, extent))| {
         check_subscript(checker, &SubscriptClaim { access, dimension, index, extent }, &guards)
@@ -76,7 +76,7 @@ fn check_subscript(checker: &Checker<'_>, claim: &SubscriptClaim<'_>, guards: &[
     if can_prove_nonnegative(claim.index, &[], checker) && can_prove_nonnegative(&slack, &[], checker) {
         return None;
     }
-    let statement = &checker.draft.statements[claim.access.id.statement];
+    let statement = &checker.unchecked.statements[claim.access.id.statement];
     let size_facts = checker.relevant_facts(statement, &[claim.index, claim.extent]);
     let in_bounds = guards.iter().all(|facts| {
         let facts: Vec<IndexExpr> =
@@ -94,7 +94,7 @@ fn check_subscript(checker: &Checker<'_>, claim: &SubscriptClaim<'_>, guards: &[
 /// An expression that is at least 0 where the index is below its extent.
 fn slack(checker: &Checker<'_>, claim: &SubscriptClaim<'_>) -> IndexExpr {
     let is_write = claim.access.id.read.is_none();
-    if is_write && checker.draft.tensor(claim.access.tensor).has_inferred_shape {
+    if is_write && checker.unchecked.tensor(claim.access.tensor).has_inferred_shape {
         return IndexExpr::constant(0);
     }
     let last = claim.extent.offset(-1);
@@ -115,7 +115,7 @@ fn refute(checker: &Checker<'_>, claim: &SubscriptClaim<'_>, size_facts: &[Index
         [claim.index].into_iter().chain(&guard_indices).flat_map(IndexExpr::vars).collect();
     let vars: Vec<VarId> = vars.into_iter().collect();
     let mut depends_on_data = false;
-    let outcome = search(checker.draft, &mentioned, &vars, size_facts, &mut |witness| {
+    let outcome = search(checker.unchecked, &mentioned, &vars, size_facts, &mut |witness| {
         if is_inside(claim, witness) {
             return false;
         }

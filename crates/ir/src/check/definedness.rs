@@ -34,17 +34,17 @@ pub enum Definedness {
 
 /// Determines how every tensor is supplied, and reports undefined elements.
 pub(super) fn check(checker: &mut Checker<'_>) -> Vec<Definedness> {
-    let draft = checker.draft;
-    if draft.is_incomplete {
+    let unchecked = checker.unchecked;
+    if unchecked.is_incomplete {
         // The missing statements may define these elements.
-        return vec![Definedness::Proved; draft.tensors.len()];
+        return vec![Definedness::Proved; unchecked.tensors.len()];
     }
     let mut definedness = classify_tensors(checker);
     let mut unproved: Vec<TensorId> =
-        (0..draft.statements.len()).flat_map(|at| unproved_reads(checker, at, &definedness)).collect();
-    for id in (0..draft.tensors.len()).map(|at| TensorId(at as u32)) {
+        (0..unchecked.statements.len()).flat_map(|at| unproved_reads(checker, at, &definedness)).collect();
+    for id in (0..unchecked.tensors.len()).map(|at| TensorId(at as u32)) {
         let result =
-            draft.tensor(id).source == Source::Result && definedness[id.index()] == Definedness::Proved;
+            unchecked.tensor(id).source == Source::Result && definedness[id.index()] == Definedness::Proved;
         if result && checker.is_checkable(id) && !is_covered(checker, id) {
             unproved.push(id);
         }
@@ -64,20 +64,21 @@ pub(super) fn check(checker: &mut Checker<'_>) -> Vec<Definedness> {
 
 /// Finds the tensors that the caller supplies, because their first use is a read.
 fn classify_tensors(checker: &mut Checker<'_>) -> Vec<Definedness> {
-    let draft = checker.draft;
+    let unchecked = checker.unchecked;
     let updated = |source| if source == Source::Updated { Definedness::Caller } else { Definedness::Proved };
     let mut definedness: Vec<Definedness> =
-        draft.tensors.iter().map(|tensor| updated(tensor.source)).collect();
-    let mut written = vec![false; draft.tensors.len()];
-    for (at, statement) in draft.statements.iter().enumerate() {
+        unchecked.tensors.iter().map(|tensor| updated(tensor.source)).collect();
+    let mut written = vec![false; unchecked.tensors.len()];
+    for (at, statement) in unchecked.statements.iter().enumerate() {
         for (tensor, read) in used_tensors(checker, at) {
-            let input = matches!(draft.tensor(tensor).source, Source::Input { .. });
+            let input = matches!(unchecked.tensor(tensor).source, Source::Input { .. });
             let known = input || definedness[tensor.index()] == Definedness::Caller;
             if written[tensor.index()] || known || checker.is_suspect(tensor) {
                 continue;
             }
             // A recurrence may read only elements that its earlier iterations have written.
-            let has_earlier_iterations = !statement.loops.is_empty() && draft.tensor(tensor).shape.is_some();
+            let has_earlier_iterations =
+                !statement.loops.is_empty() && unchecked.tensor(tensor).shape.is_some();
             if has_earlier_iterations && read.is_some_and(|read| is_defined(checker, at, read)) {
                 continue;
             }
@@ -93,7 +94,7 @@ fn classify_tensors(checker: &mut Checker<'_>) -> Vec<Definedness> {
 /// target that the statement reduces into.
 fn used_tensors(checker: &Checker<'_>, at: usize) -> Vec<(TensorId, Option<usize>)> {
     let Some(parts) = checker.parts(at) else { return Vec::new() };
-    let statement = &checker.draft.statements[at];
+    let statement = &checker.unchecked.statements[at];
     let reads = parts.reads.iter().enumerate().filter(|(_, read)| !read.is_existence_only);
     let reads = reads.map(|(place, read)| (read.access.tensor, Some(place)));
     reads.chain(statement.reads_target().then_some((statement.target, None))).collect()
@@ -106,7 +107,7 @@ fn first_read(
     statement: usize,
     read: Option<usize>,
 ) -> Option<Finding> {
-    match (checker.draft.tensor(tensor).source, read) {
+    match (checker.unchecked.tensor(tensor).source, read) {
         (Source::Result, Some(_)) => None,
         (Source::Result, None) => Some(Finding::UninitializedReduction { tensor, statement }),
         _ => Some(Finding::ReadBeforeWrite { tensor, statement, read }),
@@ -151,7 +152,7 @@ impl Knowledge for WriterRanges<'_> {
 
 impl WriterRanges<'_> {
     fn statement(&self) -> &Statement {
-        &self.checker.draft.statements[self.at]
+        &self.checker.unchecked.statements[self.at]
     }
 
     /// Boxes of elements that the statement certainly fills.
@@ -162,7 +163,7 @@ impl WriterRanges<'_> {
         }
         if parts.indices.iter().any(IndexExpr::has_data) {
             let resets = matches!(self.statement().update, Update::Reduce { reset: true, .. });
-            let shape = self.checker.draft.tensor(self.statement().target).shape.as_ref();
+            let shape = self.checker.unchecked.tensor(self.statement().target).shape.as_ref();
             return shape.filter(|_| resets).map(|shape| whole_tensor(shape)).into_iter().collect();
         }
         let mut regions = Vec::new();
@@ -241,8 +242,8 @@ fn regions_written_before<'a>(
     tensor: TensorId,
     reader: usize,
 ) -> impl Iterator<Item = Region> + 'a {
-    let reading = &checker.draft.statements[reader];
-    let statements = checker.draft.statements.iter().enumerate();
+    let reading = &checker.unchecked.statements[reader];
+    let statements = checker.unchecked.statements.iter().enumerate();
     let writers = statements.filter(move |(_, writer)| writer.target == tensor && defines_target(writer));
     writers.flat_map(move |(at, statement)| {
         let common =
@@ -258,10 +259,10 @@ fn regions_written_before<'a>(
 /// The tensors that the statement reads or accumulates into without a proof that the elements are
 /// defined.
 fn unproved_reads(checker: &Checker<'_>, at: usize, definedness: &[Definedness]) -> Vec<TensorId> {
-    let statement = &checker.draft.statements[at];
+    let statement = &checker.unchecked.statements[at];
     let Some(parts) = checker.parts(at) else { return Vec::new() };
     let needs = |tensor: TensorId| {
-        !matches!(checker.draft.tensor(tensor).source, Source::Input { .. })
+        !matches!(checker.unchecked.tensor(tensor).source, Source::Input { .. })
             && definedness[tensor.index()] == Definedness::Proved
             && checker.is_checkable(tensor)
     };
@@ -274,8 +275,8 @@ fn unproved_reads(checker: &Checker<'_>, at: usize, definedness: &[Definedness])
 }
 
 fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
-    let statement = &checker.draft.statements[at];
-    let Some(shape) = &checker.draft.tensor(read.access.tensor).shape else { return true };
+    let statement = &checker.unchecked.statements[at];
+    let Some(shape) = &checker.unchecked.tensor(read.access.tensor).shape else { return true };
     let own = WriterRanges { checker, at, shared: &statement.loops, equal_loops: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
         let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
@@ -309,11 +310,12 @@ fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
 }
 
 fn is_covered(checker: &Checker<'_>, id: TensorId) -> bool {
-    let Some(shape) = &checker.draft.tensor(id).shape else { return true };
+    let Some(shape) = &checker.unchecked.tensor(id).shape else { return true };
     let full = whole_tensor(shape);
     let mut written = Vec::new();
     let writes = |statement: &Statement| statement.target == id && defines_target(statement);
-    for (at, _) in checker.draft.statements.iter().enumerate().filter(|(_, statement)| writes(statement)) {
+    for (at, _) in checker.unchecked.statements.iter().enumerate().filter(|(_, statement)| writes(statement))
+    {
         let parts = WriterRanges { checker, at, shared: &[], equal_loops: 0 }.regions();
         if parts.contains(&full) {
             return true;

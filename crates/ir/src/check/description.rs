@@ -7,14 +7,14 @@ use crate::print;
 use crate::program::TensorId;
 use crate::unchecked::UncheckedProgram;
 
-/// The finding as a sentence, in the names of its draft.
-pub fn describe(finding: &Finding, draft: &UncheckedProgram) -> String {
-    let names = FindingText { draft };
+/// The finding as a sentence, in the names of its unchecked program.
+pub fn describe(finding: &Finding, unchecked: &UncheckedProgram) -> String {
+    let names = FindingText { unchecked };
     match finding {
         Finding::TooLarge(large) => format!("{} is too large for an index", names.large(*large)),
         Finding::EmptyRange(var) => {
-            let var = draft.var(*var);
-            let range = var.range.as_ref().map(|range| print::range(range, draft)).unwrap_or_default();
+            let var = unchecked.var(*var);
+            let range = var.range.as_ref().map(|range| print::range(range, unchecked)).unwrap_or_default();
             format!("the range of `{}` is empty: {range}", var.name)
         }
         Finding::EmptyTensor { tensor, dimension, extent } => {
@@ -32,7 +32,7 @@ pub fn describe(finding: &Finding, draft: &UncheckedProgram) -> String {
         Finding::MissingReduction { statement, var } => format!(
             "the assignment to {} needs a reduction: its subscripts do not contain `{}`",
             names.target(*statement),
-            draft.var(*var).name
+            unchecked.var(*var).name
         ),
         Finding::ComputedWrite { statement, dimension } => format!(
             "the assignment to {} may name one element twice: index {dimension} depends on data",
@@ -82,13 +82,13 @@ pub fn describe(finding: &Finding, draft: &UncheckedProgram) -> String {
 }
 
 struct FindingText<'a> {
-    draft: &'a UncheckedProgram,
+    unchecked: &'a UncheckedProgram,
 }
 
 impl FindingText<'_> {
     fn large(&self, large: LargeNumber) -> String {
         match large {
-            LargeNumber::Range(var) => format!("the range of `{}`", self.draft.var(var).name),
+            LargeNumber::Range(var) => format!("the range of `{}`", self.unchecked.var(var).name),
             LargeNumber::Extent(tensor) => format!("an extent of {}", self.tensor(tensor)),
             LargeNumber::Subscript(access) => format!("a subscript of {}", self.access(access)),
             LargeNumber::Statement(at) => format!("a number in the statement of {}", self.target(at)),
@@ -96,7 +96,7 @@ impl FindingText<'_> {
     }
 
     fn tensor(&self, id: TensorId) -> String {
-        format!("`{}`", self.draft.tensor(id).name)
+        format!("`{}`", self.unchecked.tensor(id).name)
     }
 
     /// The element that a statement writes.
@@ -105,12 +105,12 @@ impl FindingText<'_> {
     }
 
     fn access(&self, id: AccessId) -> String {
-        let statement = &self.draft.statements[id.statement];
+        let statement = &self.unchecked.statements[id.statement];
         let Some(parts) = &statement.parts else { return self.tensor(statement.target) };
         let target =
             || Access { tensor: statement.target, indices: parts.indices.clone(), origin: statement.origin };
         let access = id.read.map_or_else(target, |read| parts.reads[read].access.clone());
-        format!("`{}`", print::access(&access, self.draft))
+        format!("`{}`", print::access(&access, self.unchecked))
     }
 
     /// ` at i = 3, with N = 4`
@@ -118,9 +118,11 @@ impl FindingText<'_> {
         let values = |pairs: Vec<(&str, i64)>| {
             pairs.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
         };
-        let vars = witness.vars.iter().map(|(id, value)| (self.draft.var(*id).name.as_str(), *value));
-        let sizes =
-            witness.sizes.iter().map(|(id, value)| (self.draft.symbols[id.index()].name.as_str(), *value));
+        let vars = witness.vars.iter().map(|(id, value)| (self.unchecked.var(*id).name.as_str(), *value));
+        let sizes = witness
+            .sizes
+            .iter()
+            .map(|(id, value)| (self.unchecked.symbols[id.index()].name.as_str(), *value));
         let (vars, sizes) = (values(vars.collect()), values(sizes.collect()));
         match (vars.is_empty(), sizes.is_empty()) {
             (true, true) => String::new(),

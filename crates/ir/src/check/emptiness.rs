@@ -9,8 +9,8 @@ use crate::prove::can_prove_nonnegative;
 ///
 /// An ordered loop may be empty: a recurrence over one element consists of its first element only.
 pub(super) fn check_ranges(checker: &mut Checker<'_>) {
-    let draft = checker.draft;
-    for (at, statement) in draft.statements.iter().enumerate() {
+    let unchecked = checker.unchecked;
+    for (at, statement) in unchecked.statements.iter().enumerate() {
         for var in &statement.vars {
             if is_empty(checker, *var) && !is_in_empty_loop(checker, at) {
                 checker.report(Finding::EmptyRange(*var));
@@ -22,7 +22,7 @@ pub(super) fn check_ranges(checker: &mut Checker<'_>) {
 }
 
 fn is_empty(checker: &Checker<'_>, var: VarId) -> bool {
-    let Some(range) = &checker.draft.var(var).range else { return false };
+    let Some(range) = &checker.unchecked.var(var).range else { return false };
     let missing = range.from.sub(&range.to);
     match missing.as_constant() {
         Some(value) => value >= 0,
@@ -32,15 +32,15 @@ fn is_empty(checker: &Checker<'_>, var: VarId) -> bool {
 
 /// Returns true when the statement is in a loop that does not run.
 fn is_in_empty_loop(checker: &Checker<'_>, at: usize) -> bool {
-    checker.draft.statements[at].loops.iter().any(|var| {
-        let range = checker.draft.var(*var).range.as_ref();
+    checker.unchecked.statements[at].loops.iter().any(|var| {
+        let range = checker.unchecked.var(*var).range.as_ref();
         range.and_then(|range| range.extent().as_constant()).is_some_and(|extent| extent <= 0)
     })
 }
 
 /// Reports tensors that are empty at the given sizes.
 pub(super) fn check_tensors(checker: &mut Checker<'_>) {
-    for (at, tensor) in checker.draft.tensors.iter().enumerate() {
+    for (at, tensor) in checker.unchecked.tensors.iter().enumerate() {
         let id = TensorId(at as u32);
         let extents = tensor.shape.iter().flatten().map(|extent| extent.as_constant());
         let none = extents.enumerate().find_map(|(dimension, extent)| {

@@ -1,9 +1,10 @@
-//! Findings of the checks: the part of a draft that is at fault, and the values at which it is.
+//! Findings of the checks: the part of an unchecked program that is at fault, and the values at
+//! which it is.
 
 use super::witness::Witness;
 use crate::program::{TensorId, VarId};
 
-/// A mistake in a draft, or a claim that is neither proved nor refuted.
+/// A mistake in an unchecked program, or a claim that is neither proved nor refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A number that does not fit 64-bit arithmetic.
@@ -128,10 +129,10 @@ pub enum Finding {
     MaybeUndefined(TensorId),
 }
 
-/// An access of a draft.
+/// An access of an unchecked program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessId {
-    /// The position of the statement in the draft.
+    /// The position of the statement in the unchecked program.
     pub statement: usize,
     /// The position of the read in the statement, or `None` for the element that it writes.
     pub read: Option<usize>,

@@ -1,5 +1,5 @@
-//! Checks what a program means: on a [`Draft`], before it becomes a [`Program`](crate::Program).
-//! The passes, in order:
+//! Checks what a program means: on a [`UncheckedProgram`], before it becomes a
+//! [`Program`](crate::Program). The passes, in order:
 //!
 //! | pass | file | finds |
 //! |---|---|---|
@@ -10,9 +10,9 @@
 //! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
 //!
 //! A check proves its claim for all sizes, or refutes it by a counterexample, or leaves it open. A
-//! [`Finding`] says which statement and access of the draft is at fault, with the values of the
-//! counterexample. It contains neither positions in a text nor advice: front ends add both, and
-//! [`describe`] has a sentence for each finding.
+//! [`Finding`] says which statement and access of the unchecked program is at fault, with the
+//! values of the counterexample. It contains neither positions in a text nor advice: front ends add
+//! both, and [`describe`] has a sentence for each finding.
 //!
 //! An error about a tensor makes the tensor suspect, and later passes report no consequences of the
 //! same mistake. `facts` extracts facts from conditions, `size_facts` from ranges and shapes, and
@@ -54,9 +54,9 @@ pub struct Report {
     pub requirements: Vec<IndexExpr>,
 }
 
-/// Checks a draft. The ids of the draft must point into their tables.
-pub fn check(draft: &UncheckedProgram) -> Report {
-    let mut checker = Checker::new(draft);
+/// Checks an unchecked program. The ids of the unchecked program must point into their tables.
+pub fn check(unchecked: &UncheckedProgram) -> Report {
+    let mut checker = Checker::new(unchecked);
     numbers::check(&mut checker);
     emptiness::check_ranges(&mut checker);
     emptiness::check_tensors(&mut checker);
@@ -68,7 +68,7 @@ pub fn check(draft: &UncheckedProgram) -> Report {
 
 /// The state of a check.
 struct Checker<'d> {
-    draft: &'d UncheckedProgram,
+    unchecked: &'d UncheckedProgram,
     /// Expressions that are never negative for sizes that the program accepts.
     size_facts: Vec<IndexExpr>,
     /// For each tensor, whether a mistake about it is known.
@@ -79,19 +79,19 @@ struct Checker<'d> {
 }
 
 impl<'d> Checker<'d> {
-    fn new(draft: &'d UncheckedProgram) -> Checker<'d> {
+    fn new(unchecked: &'d UncheckedProgram) -> Checker<'d> {
         Checker {
-            draft,
-            size_facts: size_facts::collect(draft),
-            suspect: draft.tensors.iter().map(|tensor| tensor.is_suspect).collect(),
-            discarded: vec![false; draft.statements.len()],
+            unchecked,
+            size_facts: size_facts::collect(unchecked),
+            suspect: unchecked.tensors.iter().map(|tensor| tensor.is_suspect).collect(),
+            discarded: vec![false; unchecked.statements.len()],
             findings: Vec::new(),
         }
     }
 
     /// The parts of the statement at a position, unless it has a gap or never runs.
     fn parts(&self, at: usize) -> Option<&'d Parts> {
-        self.draft.statements[at].parts.as_ref().filter(|_| !self.discarded[at])
+        self.unchecked.statements[at].parts.as_ref().filter(|_| !self.discarded[at])
     }
 
     fn is_suspect(&self, tensor: TensorId) -> bool {
@@ -105,7 +105,7 @@ impl<'d> Checker<'d> {
     /// Returns true when later passes can check a tensor: no mistake about it is known, and its
     /// shape is.
     fn is_checkable(&self, tensor: TensorId) -> bool {
-        !self.is_suspect(tensor) && self.draft.tensor(tensor).shape.is_some()
+        !self.is_suspect(tensor) && self.unchecked.tensor(tensor).shape.is_some()
     }
 
     fn report(&mut self, finding: Finding) {
@@ -115,9 +115,9 @@ impl<'d> Checker<'d> {
 
 impl Knowledge for Checker<'_> {
     fn range(&self, var: VarId) -> Option<Range> {
-        self.draft.range(var)
+        self.unchecked.range(var)
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
-        self.draft.least(symbol)
+        self.unchecked.least(symbol)
     }
 }

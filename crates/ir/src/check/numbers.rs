@@ -9,22 +9,22 @@ use crate::unchecked::Parts;
 
 /// Reports numbers that are too large, at most one per range, tensor and statement.
 pub(super) fn check(checker: &mut Checker<'_>) {
-    let draft = checker.draft;
-    for (at, var) in draft.vars.iter().enumerate() {
+    let unchecked = checker.unchecked;
+    for (at, var) in unchecked.vars.iter().enumerate() {
         // A range from 0 with a very distant end needs more memory than exists, and other checks
         // report that.
         if var.range.iter().any(|range| is_too_large(&range.from) || range.to.is_overflow()) {
             checker.report(Finding::TooLarge(LargeNumber::Range(VarId(at as u32))));
         }
     }
-    for (at, tensor) in draft.tensors.iter().enumerate() {
+    for (at, tensor) in unchecked.tensors.iter().enumerate() {
         if tensor.shape.iter().flatten().any(IndexExpr::is_overflow) {
             let id = TensorId(at as u32);
             checker.report(Finding::TooLarge(LargeNumber::Extent(id)));
             checker.mark_suspect(id);
         }
     }
-    for at in 0..draft.statements.len() {
+    for at in 0..unchecked.statements.len() {
         if let Some(large) = checker.parts(at).and_then(|parts| find_large_number(at, parts)) {
             checker.report(Finding::TooLarge(large));
         }

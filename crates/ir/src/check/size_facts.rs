@@ -13,24 +13,24 @@ use crate::unchecked::{Statement, UncheckedProgram, add_symbols};
 const MOST_FACTS: usize = 16;
 
 /// Collects the facts, as expressions that are at least 0.
-pub(super) fn collect(draft: &UncheckedProgram) -> Vec<IndexExpr> {
+pub(super) fn collect(unchecked: &UncheckedProgram) -> Vec<IndexExpr> {
     let boxed: BTreeSet<VarId> =
-        draft.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
-    let ranges = boxed.into_iter().filter_map(|var| draft.var(var).range.as_ref());
-    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty_fact(draft, range)).collect();
-    for extent in draft.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
-        facts.extend(unless_proved(draft, extent.offset(-1)));
+        unchecked.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
+    let ranges = boxed.into_iter().filter_map(|var| unchecked.var(var).range.as_ref());
+    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty_fact(unchecked, range)).collect();
+    for extent in unchecked.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
+        facts.extend(unless_proved(unchecked, extent.offset(-1)));
     }
     facts.into_iter().collect()
 }
 
-fn nonempty_fact(draft: &UncheckedProgram, range: &Range) -> Option<IndexExpr> {
-    unless_proved(draft, range.extent().offset(-1))
+fn nonempty_fact(unchecked: &UncheckedProgram, range: &Range) -> Option<IndexExpr> {
+    unless_proved(unchecked, range.extent().offset(-1))
 }
 
 /// The fact, unless it holds for every size anyway.
-fn unless_proved(draft: &UncheckedProgram, fact: IndexExpr) -> Option<IndexExpr> {
-    (!can_prove_nonnegative(&fact, &[], draft)).then_some(fact)
+fn unless_proved(unchecked: &UncheckedProgram, fact: IndexExpr) -> Option<IndexExpr> {
+    (!can_prove_nonnegative(&fact, &[], unchecked)).then_some(fact)
 }
 
 impl Checker<'_> {
@@ -38,12 +38,13 @@ impl Checker<'_> {
     pub(super) fn relevant_facts(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
         let mut symbols = BTreeSet::new();
         exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
-        for range in self.draft.all_vars(statement).into_iter().filter_map(|var| self.draft_range(var)) {
+        for range in self.unchecked.all_vars(statement).into_iter().filter_map(|var| self.draft_range(var)) {
             add_symbols(&range.from, &mut symbols);
             add_symbols(&range.to, &mut symbols);
         }
         let around = statement.loops.iter().filter_map(|var| self.draft_range(*var));
-        let mut facts: Vec<IndexExpr> = around.filter_map(|range| nonempty_fact(self.draft, range)).collect();
+        let mut facts: Vec<IndexExpr> =
+            around.filter_map(|range| nonempty_fact(self.unchecked, range)).collect();
         let related = |fact: &&IndexExpr| {
             let mut own = BTreeSet::new();
             add_symbols(fact, &mut own);
@@ -54,6 +55,6 @@ impl Checker<'_> {
     }
 
     fn draft_range(&self, var: VarId) -> Option<&Range> {
-        self.draft.var(var).range.as_ref()
+        self.unchecked.var(var).range.as_ref()
     }
 }

@@ -32,16 +32,17 @@ pub(super) enum TrialOutcome {
 
 /// Runs the function at small sizes, or at the given sizes.
 pub(super) fn find_undefined(checker: &Checker<'_>, definedness: &[Definedness]) -> TrialOutcome {
-    let draft = checker.draft;
-    let symbols: Vec<SymbolId> = (0..draft.symbols.len())
-        .filter(|at| draft.symbols[*at].value.is_none())
+    let unchecked = checker.unchecked;
+    let symbols: Vec<SymbolId> = (0..unchecked.symbols.len())
+        .filter(|at| unchecked.symbols[*at].value.is_none())
         .map(|at| SymbolId(at as u32))
         .collect();
-    let runs: Vec<usize> = (0..draft.statements.len()).filter(|at| checker.parts(*at).is_some()).collect();
-    let program = build_tree(draft, &runs);
+    let runs: Vec<usize> =
+        (0..unchecked.statements.len()).filter(|at| checker.parts(*at).is_some()).collect();
+    let program = build_tree(unchecked, &runs);
     let mut budget = BUDGET;
     let mut complete = symbols.is_empty();
-    for sizes in size_assignments(draft, &symbols).into_iter().take(MOST_SIZES * 4) {
+    for sizes in size_assignments(unchecked, &symbols).into_iter().take(MOST_SIZES * 4) {
         let Some(mut run) = Run::new(checker, definedness, sizes, &mut budget) else {
             complete = false;
             continue;
@@ -81,7 +82,7 @@ impl<'a> Run<'a> {
         }
         let mut shapes = Vec::new();
         let mut defined = Vec::new();
-        for (at, tensor) in checker.draft.tensors.iter().enumerate() {
+        for (at, tensor) in checker.unchecked.tensors.iter().enumerate() {
             let input =
                 matches!(tensor.source, Source::Input { .. }) || definedness[at] == Definedness::Caller;
             let shape: Vec<i64> =
@@ -106,7 +107,7 @@ impl<'a> Run<'a> {
             match node {
                 Tree::Statement(at) => self.run_statement(*at),
                 Tree::For(var, body) => {
-                    let Some((from, to)) = range_ends(self.checker.draft, &self.witness, *var) else {
+                    let Some((from, to)) = range_ends(self.checker.unchecked, &self.witness, *var) else {
                         return;
                     };
                     for value in from..to {
@@ -122,10 +123,10 @@ impl<'a> Run<'a> {
     }
 
     fn run_statement(&mut self, at: usize) {
-        let vars = self.checker.draft.statements[at].vars.clone();
+        let vars = self.checker.unchecked.statements[at].vars.clone();
         let mut written = Vec::new();
         self.visit_points(at, &vars, &mut written);
-        let target = self.checker.draft.statements[at].target.index();
+        let target = self.checker.unchecked.statements[at].target.index();
         if let Some(defined) = self.defined.get_mut(target).filter(|defined| !defined.is_empty()) {
             written.into_iter().for_each(|place| defined[place] = true);
         }
@@ -138,7 +139,7 @@ impl<'a> Run<'a> {
             return;
         }
         if let Some((var, rest)) = vars.split_first() {
-            let Some((from, to)) = range_ends(self.checker.draft, &self.witness, *var) else { return };
+            let Some((from, to)) = range_ends(self.checker.unchecked, &self.witness, *var) else { return };
             for value in from..to {
                 self.witness.vars.insert(*var, value);
                 self.visit_points(at, rest, written);
@@ -149,7 +150,7 @@ impl<'a> Run<'a> {
             return;
         }
         *self.budget -= 1;
-        let statement = &self.checker.draft.statements[at];
+        let statement = &self.checker.unchecked.statements[at];
         let Some(parts) = self.checker.parts(at) else { return };
         for (place, read) in parts.reads.iter().enumerate().filter(|(_, read)| !read.is_existence_only) {
             let verdicts: Vec<Option<bool>> =
@@ -205,7 +206,7 @@ impl<'a> Run<'a> {
         }
         let results = self
             .checker
-            .draft
+            .unchecked
             .tensors
             .iter()
             .enumerate()

@@ -91,7 +91,7 @@ impl Witness {
 /// Searches for sizes and values of `vars` at which `fails` returns true. The search skips sizes at
 /// which a fact is negative, because the program is refused there anyway.
 pub(super) fn search(
-    draft: &UncheckedProgram,
+    unchecked: &UncheckedProgram,
     mentioned: &[&IndexExpr],
     vars: &[VarId],
     facts: &[IndexExpr],
@@ -99,18 +99,18 @@ pub(super) fn search(
 ) -> SearchOutcome {
     let mut symbols = BTreeSet::new();
     mentioned.iter().copied().chain(facts).for_each(|expr| add_symbols(expr, &mut symbols));
-    for range in vars.iter().filter_map(|var| draft.var(*var).range.as_ref()) {
+    for range in vars.iter().filter_map(|var| unchecked.var(*var).range.as_ref()) {
         add_symbols(&range.from, &mut symbols);
         add_symbols(&range.to, &mut symbols);
     }
     let symbols: Vec<SymbolId> = symbols.into_iter().collect();
     let mut budget = BUDGET;
-    for sizes in size_assignments(draft, &symbols) {
+    for sizes in size_assignments(unchecked, &symbols) {
         let mut witness = Witness { sizes, vars: BTreeMap::new() };
         if facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
             continue;
         }
-        match visit(draft, vars, &mut witness, &mut budget, fails) {
+        match visit(unchecked, vars, &mut witness, &mut budget, fails) {
             VisitOutcome::Found => return SearchOutcome::Found(witness),
             VisitOutcome::Exhausted => return SearchOutcome::Unknown,
             VisitOutcome::Done => {}
@@ -126,7 +126,7 @@ enum VisitOutcome {
 }
 
 fn visit(
-    draft: &UncheckedProgram,
+    unchecked: &UncheckedProgram,
     vars: &[VarId],
     witness: &mut Witness,
     budget: &mut usize,
@@ -139,10 +139,10 @@ fn visit(
         *budget -= 1;
         return if fails(witness) { VisitOutcome::Found } else { VisitOutcome::Done };
     };
-    let Some((from, to)) = range_ends(draft, witness, *var) else { return VisitOutcome::Done };
+    let Some((from, to)) = range_ends(unchecked, witness, *var) else { return VisitOutcome::Done };
     for value in from..to {
         witness.vars.insert(*var, value);
-        match visit(draft, rest, witness, budget, fails) {
+        match visit(unchecked, rest, witness, budget, fails) {
             VisitOutcome::Done => {}
             end => return end,
         }
@@ -151,18 +151,18 @@ fn visit(
     VisitOutcome::Done
 }
 
-pub(super) fn range_ends(draft: &UncheckedProgram, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
-    let range = draft.var(var).range.as_ref()?;
+pub(super) fn range_ends(unchecked: &UncheckedProgram, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
+    let range = unchecked.var(var).range.as_ref()?;
     Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
 }
 
 /// Small sizes, the smallest first: all combinations of up to three symbols, a fixed sample for
 /// more.
 pub(super) fn size_assignments(
-    draft: &UncheckedProgram,
+    unchecked: &UncheckedProgram,
     symbols: &[SymbolId],
 ) -> Vec<BTreeMap<SymbolId, i64>> {
-    let least = |symbol: &SymbolId| draft.symbols[symbol.index()].least.unwrap_or(-3);
+    let least = |symbol: &SymbolId| unchecked.symbols[symbol.index()].least.unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
         let side = VALUES_PER_SIZE as usize;

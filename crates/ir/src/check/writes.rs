@@ -15,16 +15,16 @@ use crate::unchecked::{Parts, Read, Statement, is_injective_in, var_kind};
 
 /// Checks the left-hand side of every statement against its right-hand side.
 pub(super) fn check(checker: &mut Checker<'_>) {
-    for at in 0..checker.draft.statements.len() {
+    for at in 0..checker.unchecked.statements.len() {
         let Some(parts) = checker.parts(at) else { continue };
-        let own = StatementCheck { checker, at, statement: &checker.draft.statements[at], parts };
+        let own = StatementCheck { checker, at, statement: &checker.unchecked.statements[at], parts };
         let problem = own
             .missing_reduction()
             .or_else(|| own.repeated_write())
             .or_else(|| own.reset_in_place())
             .or_else(|| own.in_place());
         if let Some(finding) = problem {
-            checker.mark_suspect(checker.draft.statements[at].target);
+            checker.mark_suspect(checker.unchecked.statements[at].target);
             checker.report(finding);
         }
     }
@@ -78,8 +78,8 @@ impl StatementCheck<'_> {
         let indices = &self.parts.indices;
         let mentioned: Vec<&IndexExpr> = indices.iter().collect();
         let facts = self.checker.relevant_facts(self.statement, &mentioned);
-        let vars = self.checker.draft.all_vars(self.statement);
-        let outcome = search(self.checker.draft, &mentioned, &vars, &facts, &mut |witness| {
+        let vars = self.checker.unchecked.all_vars(self.statement);
+        let outcome = search(self.checker.unchecked, &mentioned, &vars, &facts, &mut |witness| {
             let loops: Vec<Option<i64>> =
                 self.statement.loops.iter().map(|var| witness.vars.get(var).copied()).collect();
             let this_iteration = Some((witness.sizes.clone(), loops));
@@ -121,7 +121,7 @@ impl StatementCheck<'_> {
         let mut digits: Vec<(IndexExpr, IndexExpr)> = Vec::new();
         for var in self.own_vars(index) {
             let Some((coefficient, rest)) = index.split_on(&Atom::Var(var)) else { return false };
-            let Some(range) = &self.checker.draft.var(var).range else { return false };
+            let Some(range) = &self.checker.unchecked.var(var).range else { return false };
             if !self.own_vars(&coefficient).is_empty() || rest.mentions(var) {
                 return false;
             }
@@ -169,7 +169,7 @@ impl StatementCheck<'_> {
 
     fn is_single_instance(&self) -> bool {
         self.statement.vars.iter().all(|var| {
-            let range = self.checker.draft.var(*var).range.as_ref();
+            let range = self.checker.unchecked.var(*var).range.as_ref();
             range.is_some_and(|range| range.extent().as_constant() == Some(1))
         })
     }

@@ -1,9 +1,9 @@
-//! Turns a draft that passed every check into a [`Program`]: variables get their kinds, tensors
-//! their roles, statements their stages, and fillers stand before tensors that may have undefined
-//! elements.
+//! Turns an unchecked program that passed every check into a [`Program`]: variables get their
+//! kinds, tensors their roles, statements their stages, and fillers stand before tensors that may
+//! have undefined elements.
 
 use super::tree::{Tree, build_tree};
-use super::{Parts, Source, Statement as Drafted, UncheckedProgram};
+use super::{Parts, Source, Statement as UncheckedStatement, UncheckedProgram};
 use crate::check::Definedness;
 use crate::expr::{Expr, Number};
 use crate::index::{Atom, IndexExpr};
@@ -12,28 +12,28 @@ use crate::program::{
 };
 
 /// Builds the program. `supplies` says of each tensor how its content is defined, as the checks
-/// found out. Returns `None` if the draft has a gap.
-pub fn assemble(draft: UncheckedProgram, definedness: &[Definedness]) -> Option<Program> {
+/// found out. Returns `None` if the unchecked program has a gap.
+pub fn assemble(unchecked: UncheckedProgram, definedness: &[Definedness]) -> Option<Program> {
     let mut stages: Vec<Stage> = Vec::new();
-    let mut vars = vars(&draft);
+    let mut vars = vars(&unchecked);
     let mut unfilled: Vec<TensorId> = (0..definedness.len())
         .filter(|at| definedness[*at] == Definedness::Unproved)
         .map(|at| TensorId(at as u32))
         .collect();
-    let all: Vec<usize> = (0..draft.statements.len()).collect();
-    for node in build_tree(&draft, &all) {
-        let node = build_node(&draft, &node)?;
+    let all: Vec<usize> = (0..unchecked.statements.len()).collect();
+    for node in build_tree(&unchecked, &all) {
+        let node = build_node(&unchecked, &node)?;
         let own = targets(&node);
         for tensor in unfilled.extract_if(.., |tensor| own.contains(tensor)) {
-            append_to_stages(&mut stages, Node::Statement(filler(&draft, tensor, &mut vars)?));
+            append_to_stages(&mut stages, Node::Statement(filler(&unchecked, tensor, &mut vars)?));
         }
         append_to_stages(&mut stages, node);
     }
-    let tensors = tensors(&draft, definedness)?;
+    let tensors = tensors(&unchecked, definedness)?;
     Some(Program {
-        name: draft.name,
-        symbols: draft.symbols,
-        scalars: draft.scalars,
+        name: unchecked.name,
+        symbols: unchecked.symbols,
+        scalars: unchecked.scalars,
         tensors,
         vars,
         stages,
@@ -42,7 +42,7 @@ pub fn assemble(draft: UncheckedProgram, definedness: &[Definedness]) -> Option<
     })
 }
 
-fn tensors(draft: &UncheckedProgram, definedness: &[Definedness]) -> Option<Vec<TensorDecl>> {
+fn tensors(unchecked: &UncheckedProgram, definedness: &[Definedness]) -> Option<Vec<TensorDecl>> {
     let declared = |(tensor, supply): (&super::Tensor, &Definedness)| {
         let role = match (tensor.source, supply) {
             (Source::Input { constant }, _) => Role::Input { constant },
@@ -57,7 +57,7 @@ fn tensors(draft: &UncheckedProgram, definedness: &[Definedness]) -> Option<Vec<
             role,
         })
     };
-    draft.tensors.iter().zip(definedness).map(declared).collect()
+    unchecked.tensors.iter().zip(definedness).map(declared).collect()
 }
 
 fn append_to_stages(stages: &mut Vec<Stage>, node: Node) {
@@ -69,8 +69,8 @@ fn append_to_stages(stages: &mut Vec<Stage>, node: Node) {
 }
 
 /// A statement that sets every element of a tensor to 0.
-fn filler(draft: &UncheckedProgram, target: TensorId, vars: &mut Vec<Var>) -> Option<Statement> {
-    let tensor = draft.tensor(target);
+fn filler(unchecked: &UncheckedProgram, target: TensorId, vars: &mut Vec<Var>) -> Option<Statement> {
+    let tensor = unchecked.tensor(target);
     let first = vars.len() as u32;
     for (at, extent) in tensor.shape.iter().flatten().enumerate() {
         let range = Range { from: IndexExpr::constant(0), to: extent.clone() };
@@ -103,17 +103,17 @@ fn targets(node: &Node) -> Vec<TensorId> {
     }
 }
 
-fn build_node(draft: &UncheckedProgram, node: &Tree) -> Option<Node> {
+fn build_node(unchecked: &UncheckedProgram, node: &Tree) -> Option<Node> {
     Some(match node {
-        Tree::Statement(at) => Node::Statement(build_statement(&draft.statements[*at])?),
+        Tree::Statement(at) => Node::Statement(build_statement(&unchecked.statements[*at])?),
         Tree::For(var, body) => {
-            let body: Option<Vec<Node>> = body.iter().map(|inner| build_node(draft, inner)).collect();
+            let body: Option<Vec<Node>> = body.iter().map(|inner| build_node(unchecked, inner)).collect();
             Node::For(ForLoop { var: *var, body: body? })
         }
     })
 }
 
-fn build_statement(from: &Drafted) -> Option<Statement> {
+fn build_statement(from: &UncheckedStatement) -> Option<Statement> {
     let parts = from.parts.as_ref()?;
     // Spatial variables come in the order of the left-hand side, then reductions in the order of
     // their first mention.
@@ -132,16 +132,16 @@ fn build_statement(from: &Drafted) -> Option<Statement> {
     })
 }
 
-fn vars(draft: &UncheckedProgram) -> Vec<Var> {
-    let mut kinds = vec![VarKind::Ordered; draft.vars.len()];
-    for statement in &draft.statements {
+fn vars(unchecked: &UncheckedProgram) -> Vec<Var> {
+    let mut kinds = vec![VarKind::Ordered; unchecked.vars.len()];
+    for statement in &unchecked.statements {
         for var in &statement.vars {
             let kind = statement.parts.as_ref().map(|parts| var_kind(statement, parts, *var));
             kinds[var.index()] = kind.unwrap_or(VarKind::Reduction);
         }
     }
     let nothing = Range { from: Default::default(), to: Default::default() };
-    draft
+    unchecked
         .vars
         .iter()
         .zip(kinds)
@@ -155,7 +155,7 @@ fn vars(draft: &UncheckedProgram) -> Vec<Var> {
 
 /// The kind of a variable in its statement. A reduction reduces the variables that no index of its
 /// own tells apart.
-pub fn var_kind(statement: &Drafted, parts: &Parts, var: VarId) -> VarKind {
+pub fn var_kind(statement: &UncheckedStatement, parts: &Parts, var: VarId) -> VarKind {
     let separates = |index: &IndexExpr| {
         let own: Vec<VarId> =
             index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();

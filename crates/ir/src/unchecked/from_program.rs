@@ -1,12 +1,12 @@
-//! The draft of a finished program.
+//! The unchecked form of a finished program.
 
 use super::{Parts, Source, Statement, Tensor, UncheckedProgram, Var};
 use crate::expr::Origin;
 use crate::program::{Program, Role};
 
 impl UncheckedProgram {
-    /// The draft that a program was assembled from, without its fillers. The ids of the program
-    /// must point into their tables, and its sizes stay substituted.
+    /// The unchecked program that a program was assembled from, without its fillers. The ids of the
+    /// program must point into their tables, and its sizes stay substituted.
     pub fn from_program(program: &Program) -> UncheckedProgram {
         let statements = program.statements();
         let fillers = statements.iter().filter(|(statement, _)| statement.is_filler);
@@ -36,7 +36,7 @@ impl UncheckedProgram {
 }
 
 fn tensors(program: &Program) -> Vec<Tensor> {
-    let draft = |tensor: &crate::program::TensorDecl| Tensor {
+    let unchecked = |tensor: &crate::program::TensorDecl| Tensor {
         name: tensor.name.clone(),
         dtype: Some(tensor.dtype),
         shape: Some(tensor.shape.clone()),
@@ -50,5 +50,5 @@ fn tensors(program: &Program) -> Vec<Tensor> {
         is_suspect: false,
         origin: Origin::default(),
     };
-    program.tensors.iter().map(draft).collect()
+    program.tensors.iter().map(unchecked).collect()
 }

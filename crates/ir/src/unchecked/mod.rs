@@ -1,15 +1,16 @@
 //! A program before its checks.
 //!
-//! A [`Draft`] has the tables of a [`Program`](crate::Program) and a flat list of statements, each
-//! with the loops around it. It lacks the results of the checks: the kinds of variables, the roles
-//! of tensors and the stages. [`mod@crate::check`] checks a draft, and [`assemble`] turns a draft
-//! that passed into a program. Front ends make drafts: `syntax` from text, [`crate::builder`] in
-//! Rust. [`Draft::of`] turns a program back into its draft, so that [`crate::verify()`] can check
-//! it.
+//! A [`UncheckedProgram`] has the tables of a [`Program`](crate::Program) and a flat list of
+//! statements, each with the loops around it. It lacks the results of the checks: the kinds of
+//! variables, the roles of tensors and the stages. [`mod@crate::check`] checks an unchecked
+//! program, and [`assemble`] turns an unchecked program that passed into a program. Front ends make
+//! unchecked programs: `syntax` from text, [`crate::builder`] in Rust.
+//! [`UncheckedProgram::from_program`] turns a program back into its unchecked program, so that
+//! [`crate::verify()`] can check it.
 //!
-//! A draft may have gaps, where its author has already found a mistake: a statement without
-//! [`Parts`], a tensor without a shape, a suspect tensor. The checks skip gaps, so that one mistake
-//! gives one finding.
+//! An unchecked program may have gaps, where its author has already found a mistake: a statement
+//! without [`Parts`], a tensor without a shape, a suspect tensor. The checks skip gaps, so that one
+//! mistake gives one finding.
 
 mod assemble;
 mod from_program;
@@ -51,7 +52,7 @@ pub struct UncheckedProgram {
     pub is_incomplete: bool,
 }
 
-/// A tensor of a draft.
+/// A tensor of an unchecked program.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     /// The name of the tensor.
@@ -87,7 +88,7 @@ pub enum Source {
     Temporary,
 }
 
-/// An index variable of a draft.
+/// An index variable of an unchecked program.
 #[derive(Clone, Debug)]
 pub struct Var {
     /// The name of the variable.
@@ -96,7 +97,7 @@ pub struct Var {
     pub range: Option<Range>,
 }
 
-/// A statement of a draft.
+/// A statement of an unchecked program.
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// The tensor that the statement writes.

@@ -9,8 +9,8 @@ use crate::index::{Atom, IndexExpr};
 use crate::program::Range;
 
 impl UncheckedProgram {
-    /// Substitutes the values of the symbols that have one. Returns the draft before the
-    /// substitution, without the values, if there was any.
+    /// Substitutes the values of the symbols that have one. Returns the unchecked program before
+    /// the substitution, without the values, if there was any.
     pub fn specialize(&mut self) -> Option<UncheckedProgram> {
         if self.symbols.iter().all(|symbol| symbol.value.is_none()) {
             return None;

@@ -2,7 +2,7 @@
 //! without a search for last writes.
 //!
 //! Two patterns cover nearly all runs. In both, the elements concerned never hold another result
-//! ([`Direct`]).
+//! ([`SingleValuedBuffers`]).
 //!
 //! - *In place*: all stores of a run write one element. Then the last store to the element is the
 //!   last store of the run, and only the beginning must come first.

@@ -17,7 +17,7 @@ use crate::draft::{
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopLevel, LoopName, PromoteScope};
 
-/// Why a result cannot be promoted at a loop where [`Draft::is_used_beside`] holds.
+/// Why a result cannot be promoted at a loop where [`Draft::is_used_in_same_branch`] holds.
 pub(crate) const USED_AGAIN: &str = "it is used again before the statement is done";
 
 /// Lets a statement accumulate its result in a buffer. Lowering makes the buffer, once all loops

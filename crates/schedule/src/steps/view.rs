@@ -40,7 +40,7 @@ enum ViewAxis {
 /// The lookup of the elements that data chooses.
 struct Gather {
     keys: Vec<Key>,
-    /// For each subscript of the read, the subscript in terms of the keys' [`standin`]s if it
+    /// For each subscript of the read, the subscript in terms of the keys' [`key_var`]s if it
     /// depends on data.
     data_subscripts: Vec<Option<IndexExpr>>,
     /// Conditions of the read, in terms of the same variables. Where one fails, nothing is read,
@@ -338,7 +338,7 @@ fn atom_in_terms_of_keys(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<
 }
 
 /// The conditions under which a statement reads a tensor, if they are the same for all its reads.
-/// With `with_choices`, a select between an element and a constant counts as one read, because the
+/// With `with_selects`, a select between an element and a constant counts as one read, because the
 /// buffer holds the padding too.
 fn conditions(statement: &Statement, tensor: TensorId, with_selects: bool) -> Result<Vec<Expr>, String> {
     let mut search = Search { tensor, with_selects, conditions: Vec::new(), found: Vec::new() };

@@ -10,16 +10,17 @@ use crate::diagnostic::{Code, Diagnostic};
 
 /// Reports extents that a call requires to be equal and that are not. `requirements` are
 /// expressions that are never negative.
-pub(super) fn check_calls(model: &mut Model, draft: &UncheckedProgram, requirements: &[IndexExpr]) {
+pub(super) fn check_calls(model: &mut Model, unchecked: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found = Vec::new();
     for equal in &model.equal_sizes {
         let (Some(left), Some(right)) = (model.with_extents(&equal.left), model.with_extents(&equal.right))
         else {
             continue;
         };
-        let (left, right) = (draft.substitute_given_sizes(&left), draft.substitute_given_sizes(&right));
-        if !are_equal(&left, &right, draft, requirements) {
-            let (left, right) = (print::index(&left, draft), print::index(&right, draft));
+        let (left, right) =
+            (unchecked.substitute_given_sizes(&left), unchecked.substitute_given_sizes(&right));
+        if !are_equal(&left, &right, unchecked, requirements) {
+            let (left, right) = (print::index(&left, unchecked), print::index(&right, unchecked));
             let message = format!("sizes differ: {left} and {right}");
             found.push(
                 Diagnostic::error(Code::SizeMismatch, equal.span, message)
@@ -32,16 +33,20 @@ pub(super) fn check_calls(model: &mut Model, draft: &UncheckedProgram, requireme
 
 /// Refuses variables that run over two different numbers. Warns of variables whose range was cut to
 /// the smaller of two sizes.
-pub(super) fn check_variables(model: &mut Model, draft: &UncheckedProgram, requirements: &[IndexExpr]) {
+pub(super) fn check_variables(model: &mut Model, unchecked: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found: Vec<Diagnostic> = Vec::new();
     for mixed in &model.mixed_sizes {
         let (left, right) = (
-            draft.substitute_given_sizes(&mixed.left.extent),
-            draft.substitute_given_sizes(&mixed.right.extent),
+            unchecked.substitute_given_sizes(&mixed.left.extent),
+            unchecked.substitute_given_sizes(&mixed.right.extent),
         );
-        let same = are_equal(&left, &right, draft, requirements);
+        let same = are_equal(&left, &right, unchecked, requirements);
         if !same && !found.iter().any(|other| other.primary.0 == mixed.right.span) {
-            found.push(mixed_sizes(model, mixed, [print::index(&left, draft), print::index(&right, draft)]));
+            found.push(mixed_sizes(
+                model,
+                mixed,
+                [print::index(&left, unchecked), print::index(&right, unchecked)],
+            ));
         }
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
@@ -50,12 +55,12 @@ pub(super) fn check_variables(model: &mut Model, draft: &UncheckedProgram, requi
 fn are_equal(
     left: &IndexExpr,
     right: &IndexExpr,
-    draft: &UncheckedProgram,
+    unchecked: &UncheckedProgram,
     requirements: &[IndexExpr],
 ) -> bool {
     let difference = left.sub(right);
-    can_prove_nonnegative(&difference, requirements, draft)
-        && can_prove_nonnegative(&difference.scale(-1), requirements, draft)
+    can_prove_nonnegative(&difference, requirements, unchecked)
+        && can_prove_nonnegative(&difference.scale(-1), requirements, unchecked)
 }
 
 /// The message about a variable that runs over two sizes, which are given as text.

@@ -6,8 +6,8 @@
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
-//! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
-//! | a draft of the program | `drafted` | |
+//! | ranges and shapes | `ranges`, `solve`, `ambiguous_ranges` | ambiguous ranges |
+//! | an unchecked form of the program | `unchecked` | |
 //! | what the program means | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
 //! | words and positions for these findings | `messages` | |
 //! | sizes that must be equal | `equal_sizes` | sizes that differ |
@@ -16,10 +16,9 @@
 //! Each pass works on the `model` and reports all the mistakes that it finds. A report about a
 //! tensor poisons the tensor, and later passes do not report consequences of the same mistake. The
 //! meaning of a program is not a matter of its text: `tilewright_ir::check` decides it, on the
-//! draft, and this module adds the words.
+//! unchecked program, and this module adds the words.
 
 mod ambiguous_ranges;
-mod draft;
 mod equal_sizes;
 mod inequality;
 mod lower;
@@ -30,6 +29,7 @@ mod reason;
 mod resolve;
 mod scalars;
 mod types;
+mod unchecked;
 mod unused;
 mod value;
 
@@ -162,16 +162,16 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     report_invalid_sizes(&mut model, function);
     scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
-    let mut draft = draft::make_draft(&mut model);
-    let general = draft.specialize();
-    let Report { findings, definedness, requirements } = tilewright_ir::check::check(&draft);
+    let mut unchecked = unchecked::make_draft(&mut model);
+    let general = unchecked.specialize();
+    let Report { findings, definedness, requirements } = tilewright_ir::check::check(&unchecked);
     for finding in &findings {
-        let diagnostic = messages::message(&model, &draft, finding);
+        let diagnostic = messages::message(&model, &unchecked, finding);
         model.report(diagnostic);
     }
-    equal_sizes::check_calls(&mut model, &draft, &requirements);
-    equal_sizes::check_variables(&mut model, &draft, &requirements);
-    unused::warn_of_unused(&mut model, &draft);
+    equal_sizes::check_calls(&mut model, &unchecked, &requirements);
+    equal_sizes::check_variables(&mut model, &unchecked, &requirements);
+    unused::warn_of_unused(&mut model, &unchecked);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
     if model.is_incomplete {
@@ -184,9 +184,9 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     diagnostics.dedup();
     let refused = model.is_incomplete || diagnostics.iter().any(Diagnostic::is_error);
     let reasons = model.vars.iter().map(|var| var.reasons.clone()).collect();
-    let program = if refused { None } else { assemble(draft, &definedness) };
+    let program = if refused { None } else { assemble(unchecked, &definedness) };
     let program = program.map(|program| Program {
-        general: general.and_then(|draft| assemble(draft, &definedness)).map(Arc::new),
+        general: general.and_then(|unchecked| assemble(unchecked, &definedness)).map(Arc::new),
         ..program
     });
     if !refused && program.is_none() {

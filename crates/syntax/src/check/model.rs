@@ -4,8 +4,9 @@
 //! `resolve` builds the model, and each pass fills in more: a tensor's `dtype` after `types`, a
 //! statement's `lowered` parts after `lower`, ranges and shapes after `ranges`. A part stays `None`
 //! after a reported mistake: the target is then `poisoned`, and later passes skip both. After
-//! `ranges`, no lowered statement contains an extent. `drafted` then moves the lowered parts into a
-//! draft of the program, and the model keeps the positions for messages.
+//! `ranges`, no lowered statement contains an extent. `unchecked` then moves the lowered parts into
+//! a
+//! unchecked program of the program, and the model keeps the positions for messages.
 
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;

@@ -333,8 +333,8 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
 
 /// One round: the limits of every open variable that is the only open one in some subscript. A
 /// subscript that a condition keeps in bounds gives no limit. The fallback round passes the
-/// left-hand indices as `unguarded`. A guarded subscript then also gives a limit, if it is the
-/// variable itself or the variable is reduced: `k <= i ? x(k) : 0` runs over all of `x`.
+/// left-hand indices as `ignore_guards_for`. A guarded subscript then also gives a limit, if it is
+/// the variable itself or the variable is reduced: `k <= i ? x(k) : 0` runs over all of `x`.
 fn solve_round(
     model: &mut Model,
     constraints: &[Constraint],

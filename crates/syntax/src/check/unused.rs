@@ -6,13 +6,13 @@ use super::model::{Model, Source};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// Adds the warnings, unless the function has errors, which may hide the uses.
-pub(super) fn warn_of_unused(model: &mut Model, draft: &UncheckedProgram) {
+pub(super) fn warn_of_unused(model: &mut Model, unchecked: &UncheckedProgram) {
     if model.is_incomplete || model.diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
     let mut used = vec![false; model.tensors.len()];
-    for (statement, drafted) in model.statements.iter().zip(&draft.statements) {
-        for read in drafted.parts.iter().flat_map(|parts| &parts.reads) {
+    for (statement, unchecked) in model.statements.iter().zip(&unchecked.statements) {
+        for read in unchecked.parts.iter().flat_map(|parts| &parts.reads) {
             used[read.access.tensor.index()] = true;
         }
         // A caller may ignore results of a call.

@@ -2,7 +2,7 @@
 //! `tilewright bench` does.
 //!
 //! Only results are copied, once for every candidate, to compare them. Large results are compared
-//! on the device instead (`on_device.rs`).
+//! on the device instead (`device_comparison.rs`).
 
 use tilewright_ir::Number;
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};

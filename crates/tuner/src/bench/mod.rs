@@ -33,7 +33,7 @@ const CONFIRMATION_FACTOR: usize = 3;
 const WARM_UP_SAMPLES: usize = 5;
 /// Early stopping of a duel: pairs of a share of the planned rounds and a limit. After that share
 /// of the rounds, the duel ends if the candidate takes longer than the limit times
-/// `Plan::promising`.
+/// `Plan::call_limit`.
 const EARLY_STOPS: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 
 /// How much to measure of each candidate.
@@ -263,7 +263,7 @@ impl<R: Runner> Bench<'_, R> {
         self.sample_in_turn(rounds, &kernels.iter().collect::<Vec<_>>(), |_| true)
     }
 
-    /// Samples kernels in turn, as long as `is_worth_it` holds for the samples so far.
+    /// Samples kernels in turn, as long as `is_promising` holds for the samples so far.
     fn sample_in_turn(
         &mut self,
         rounds: Rounds,

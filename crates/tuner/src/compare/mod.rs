@@ -8,12 +8,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `mod.rs` | the setting of a comparison, and the comparison on one program |
-//! | `race.rs` | all searches on a program |
-//! | `search.rs` | one search |
-//! | `settle.rs` | the final times of the schedules that searches found |
+//! | `concurrent_searches.rs` | all searches on a program |
+//! | `running_search.rs` | one search |
+//! | `final_times.rs` | the final times of the schedules that searches found |
 //! | `landscape.rs` | the costs of schedules, recorded or measured on demand |
 //! | `landscape_file.rs` | landscapes in files |
-//! | `found.rs`, `summary.rs` | the results, and their statistics |
+//! | `results.rs`, `summary.rs` | the results, and their statistics |
 
 mod concurrent_searches;
 mod final_times;

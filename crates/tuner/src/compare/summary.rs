@@ -56,7 +56,7 @@ pub struct Overall {
     pub name: String,
     /// The number of searches that came near the best known kernel, and the number of all searches.
     pub successes: (usize, usize),
-    /// The number of trials until then. It is `Beyond` if it is so for one of the programs.
+    /// The number of trials until then. It is `NotReached` if it is so for one of the programs.
     pub trials: EffortToGoal,
     /// The time in seconds until then.
     pub seconds: EffortToGoal,

@@ -5,7 +5,7 @@
 //! the requested vectors and threads, on every processor that code is generated for. The best of
 //! several samples counts, since other work on the machine can only make a kernel slower.
 //!
-//! Measuring takes some tenths of a second. `kept.rs` keeps the result.
+//! Measuring takes some tenths of a second. `peak_file.rs` keeps the result.
 
 mod peak_file;
 
@@ -26,7 +26,7 @@ pub use peak_file::PeakFile;
 const SAMPLING_TIME: Duration = Duration::from_millis(150);
 /// The least number of samples.
 const LEAST_SAMPLES: usize = 4;
-/// The array for reading memory has `CACHES` times the size of the last cache, within these bounds.
+/// The array for reading memory has `CACHE_MULTIPLE` times the size of the last cache, within these bounds.
 const CACHE_MULTIPLE: usize = 2;
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 768 << 20;

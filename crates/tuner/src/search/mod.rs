@@ -1,7 +1,7 @@
 //! A whole search: inputs, cache, workers, the tuning loop, and the records of its trials.
 //!
 //! Every front end searches through this module. A [`Search`] is made of a [`Subject`] and the
-//! [`Options`] of the tuning loop. [`Search::keep_in`] connects it with a cache, and
+//! [`Options`] of the tuning loop. [`Search::use_cache`] connects it with a cache, and
 //! [`Search::run`] runs it on [`Workers`] or replays a [`Recording`]. A [`Watcher`] receives the
 //! events of the search while it runs, and a [`Stop`] ends it early. [`Found`] is the outcome.
 //!

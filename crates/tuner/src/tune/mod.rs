@@ -71,7 +71,7 @@ pub struct Options {
     pub strategy: Entry,
     /// The seed of all random decisions.
     pub seed: u64,
-    /// The largest number of starting points from the cost model; usually [`STARTS`].
+    /// The largest number of starting points from the cost model; usually [`DEFAULT_STARTS`].
     pub starts: usize,
     /// The largest number of candidates to measure.
     pub trials: Option<usize>,

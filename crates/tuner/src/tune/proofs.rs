@@ -6,7 +6,7 @@
 //! has failed with [`Outcome::Refuted`] and never wins. A candidate that the prover cannot decide
 //! may win, since its results were right.
 //!
-//! [`Proving`] selects the schedules to prove. A verdict does not depend on the clock, but its
+//! [`ProofScope`] selects the schedules to prove. A verdict does not depend on the clock, but its
 //! arrival in time does. That is an answer of the measurer like every decision of the clock, so a
 //! replay has the verdicts of its recording.
 

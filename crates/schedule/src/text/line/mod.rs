@@ -264,7 +264,7 @@ impl Cursor<'_> {
         self.advance();
         let ordinal = self.number("the number of a statement, counted from 1")?;
         self.expect(Kind::RightBracket, "`]`")?;
-        self.to_usize(ordinal)
+        self.as_usize(ordinal)
     }
 
     /// Two or more different loops, separated by commas.
@@ -335,7 +335,7 @@ impl Cursor<'_> {
     }
 
     /// Converts a number to `usize`, or reports that it is too large.
-    fn to_usize(&mut self, value: i64) -> Parse<usize> {
+    fn as_usize(&mut self, value: i64) -> Parse<usize> {
         match usize::try_from(value) {
             Ok(value) => Ok(value),
             Err(_) => {

@@ -295,7 +295,7 @@ impl Cursor<'_> {
         };
         let span = self.advance();
         let dimension = self.value(digits, span)?;
-        self.to_usize(dimension)
+        self.as_usize(dimension)
     }
 
     /// Reports `d1/8%4`, which must be written `d1%32/8`.

@@ -22,8 +22,8 @@ impl MessageContext<'_> {
     }
 
     fn range_text(&self, var: VarId) -> String {
-        let range = self.draft.var(var).range.as_ref();
-        range.map(|range| print::range(range, self.draft)).unwrap_or_default()
+        let range = self.unchecked.var(var).range.as_ref();
+        range.map(|range| print::range(range, self.unchecked)).unwrap_or_default()
     }
 
     /// The access itself. Its origin is the position of the tensor's name or of the whole access.
@@ -47,9 +47,9 @@ impl MessageContext<'_> {
         witness: &Witness,
     ) -> Diagnostic {
         let access = self.access(id);
-        let name = &self.draft.tensor(access.tensor).name;
+        let name = &self.unchecked.tensor(access.tensor).name;
         let verb = if id.read.is_some() { "reads" } else { "writes" };
-        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self.draft));
+        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self.unchecked));
         let mut diagnostic = Diagnostic::error(Code::OutOfBounds, access.origin.into(), message)
             .label(self.index_label(&access, dimension, values, witness));
         diagnostic = self.with_sizes(witness, diagnostic);
@@ -74,7 +74,7 @@ impl MessageContext<'_> {
         (index, extent): (i64, i64),
         witness: &Witness,
     ) -> String {
-        let name = &self.draft.tensor(access.tensor).name;
+        let name = &self.unchecked.tensor(access.tensor).name;
         let place = match access.indices.len() {
             1 => String::new(),
             _ => format!(" in dimension {dimension}"),
@@ -107,21 +107,21 @@ impl MessageContext<'_> {
         let ([Atom::Symbol(symbol)], 0) = (factors.as_slice(), index.constant_part()) else {
             return diagnostic;
         };
-        let symbol = &self.draft.symbols[symbol.index()];
+        let symbol = &self.unchecked.symbols[symbol.index()];
         let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
         diagnostic.note(format!("`{}` is a {what} here, not a variable", symbol.name))
     }
 
     fn read_help(&self, access: &Access, dimension: usize, index: i64) -> String {
-        let text = |expr: &IndexExpr| print::index(expr, self.draft);
+        let text = |expr: &IndexExpr| print::index(expr, self.unchecked);
         let subscript = text(&access.indices[dimension]);
-        let shape = self.draft.tensor(access.tensor).shape.as_ref();
+        let shape = self.unchecked.tensor(access.tensor).shape.as_ref();
         let extent = shape.and_then(|shape| shape.get(dimension)).cloned().unwrap_or_default();
         let guard = match index < 0 {
             true => format!("{subscript} >= 0"),
             false => format!("{subscript} < {}", text(&extent)),
         };
-        let (access, last) = (print::access(access, self.draft), text(&extent.offset(-1)));
+        let (access, last) = (print::access(access, self.unchecked), text(&extent.offset(-1)));
         format!(
             "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, 0, {last})`"
         )
@@ -129,7 +129,8 @@ impl MessageContext<'_> {
 
     pub(super) fn unproved_bounds(&self, id: AccessId) -> Diagnostic {
         let access = self.access(id);
-        let (text, name) = (print::access(&access, self.draft), &self.draft.tensor(access.tensor).name);
+        let (text, name) =
+            (print::access(&access, self.unchecked), &self.unchecked.tensor(access.tensor).name);
         let message = format!("`{text}` could not be proved to stay within `{name}`");
         Diagnostic::warning(Code::OutOfBounds, access.origin.into(), message)
             .note("no counterexample was found; the access is checked when the program runs")

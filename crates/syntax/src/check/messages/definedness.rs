@@ -9,7 +9,7 @@ use crate::span::Span;
 
 impl MessageContext<'_> {
     pub(super) fn read_before_write(&self, tensor: TensorId, at: usize, read: Option<usize>) -> Diagnostic {
-        let name = &self.draft.tensor(tensor).name;
+        let name = &self.unchecked.tensor(tensor).name;
         match read {
             Some(read) => {
                 let span: Span = self.read(at, read).access.origin.into();
@@ -27,7 +27,7 @@ impl MessageContext<'_> {
     }
 
     pub(super) fn uninitialized_reduction(&self, tensor: TensorId, at: usize) -> Diagnostic {
-        let name = &self.draft.tensor(tensor).name;
+        let name = &self.unchecked.tensor(tensor).name;
         let message =
             format!("nothing initialises `{name}` before this reduction, so the caller must supply it");
         Diagnostic::warning(Code::UninitializedReduction, self.statement(at).op_span, message)
@@ -45,11 +45,11 @@ impl MessageContext<'_> {
         access: AccessId,
         witness: &Witness,
     ) -> Diagnostic {
-        let name = &self.draft.tensor(tensor).name;
+        let name = &self.unchecked.tensor(tensor).name;
         let (span, text): (Span, String) = match access.read {
             Some(read) => {
                 let access = &self.read(access.statement, read).access;
-                (access.origin.into(), print::access(access, self.draft))
+                (access.origin.into(), print::access(access, self.unchecked))
             }
             None => (self.statement(access.statement).target_span, name.clone()),
         };
@@ -65,11 +65,11 @@ impl MessageContext<'_> {
         element: &[i64],
         witness: &Witness,
     ) -> Diagnostic {
-        let drafted = self.draft.tensor(tensor);
-        let name = &drafted.name;
+        let unchecked = self.unchecked.tensor(tensor);
+        let name = &unchecked.name;
         let message = format!("no statement defines every element of the result `{name}`");
         let shape: Vec<String> =
-            drafted.shape.iter().flatten().map(|extent| print::index(extent, self.draft)).collect();
+            unchecked.shape.iter().flatten().map(|extent| print::index(extent, self.unchecked)).collect();
         let diagnostic = Diagnostic::error(Code::UndefinedElement, self.model.tensor(tensor).span, message)
             .label(format!("`{}` is never defined", element_text(name, element)))
             .note(format!("`{name}` has the shape ({})", shape.join(", ")))

@@ -14,8 +14,8 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
 /// The message about a finding.
-pub(super) fn message(model: &Model, draft: &UncheckedProgram, finding: &Finding) -> Diagnostic {
-    let words = MessageContext { model, draft };
+pub(super) fn message(model: &Model, unchecked: &UncheckedProgram, finding: &Finding) -> Diagnostic {
+    let words = MessageContext { model, unchecked };
     match finding {
         Finding::TooLarge(large) => words.too_large(*large),
         Finding::EmptyRange(var) => words.empty_range(*var),
@@ -52,11 +52,11 @@ pub(super) fn message(model: &Model, draft: &UncheckedProgram, finding: &Finding
     }
 }
 
-/// A function and its draft. The model has the positions; the draft has the expressions, at the
-/// given sizes.
+/// A function and its unchecked program. The model has the positions; the unchecked program has the
+/// expressions, at the given sizes.
 struct MessageContext<'a> {
     model: &'a Model,
-    draft: &'a UncheckedProgram,
+    unchecked: &'a UncheckedProgram,
 }
 
 impl MessageContext<'_> {
@@ -65,7 +65,7 @@ impl MessageContext<'_> {
     }
 
     fn parts(&self, at: usize) -> &Parts {
-        self.draft.statements[at].parts.as_ref().expect("the checks skip statements without parts")
+        self.unchecked.statements[at].parts.as_ref().expect("the checks skip statements without parts")
     }
 
     fn read(&self, at: usize, read: usize) -> &Read {
@@ -74,7 +74,7 @@ impl MessageContext<'_> {
 
     /// The name of the tensor that a statement writes.
     fn target_name(&self, at: usize) -> &str {
-        &self.draft.tensor(self.statement(at).target).name
+        &self.unchecked.tensor(self.statement(at).target).name
     }
 
     fn too_large(&self, large: LargeNumber) -> Diagnostic {
@@ -93,7 +93,7 @@ impl MessageContext<'_> {
             }
             LargeNumber::Subscript(AccessId { statement, read: Some(read) }) => {
                 let access = &self.read(statement, read).access;
-                let name = &self.draft.tensor(access.tensor).name;
+                let name = &self.unchecked.tensor(access.tensor).name;
                 error(access.origin.into(), format!("a subscript of `{name}`")).note(limit)
             }
             LargeNumber::Subscript(AccessId { statement, .. }) | LargeNumber::Statement(statement) => {
@@ -111,7 +111,7 @@ impl MessageContext<'_> {
 
     /// `with N = 1, M = 2`, or an empty text where the sizes are given.
     fn sizes_text(&self, witness: &Witness) -> String {
-        let name = |at: usize| &self.draft.symbols[at].name;
+        let name = |at: usize| &self.unchecked.symbols[at].name;
         let sizes: Vec<String> = witness
             .sizes
             .iter()
@@ -131,7 +131,7 @@ impl MessageContext<'_> {
 
     /// `i = 3, j = 0`
     fn vars_text(&self, witness: &Witness) -> String {
-        let name = |var: &VarId| &self.draft.var(*var).name;
+        let name = |var: &VarId| &self.unchecked.var(*var).name;
         let vars: Vec<String> =
             witness.vars.iter().map(|(var, value)| format!("{} = {value}", name(var))).collect();
         vars.join(", ")

@@ -1,8 +1,8 @@
-//! Turns the model into a draft of the program, for the checks of `tilewright_ir::check`.
+//! Turns the model into an unchecked form of the program, for the checks of `tilewright_ir::check`.
 //!
-//! The draft keeps the positions of the model: statement 3 of the draft is statement 3 of the
-//! model, and so are tensors and variables. So a finding about the draft leads to its spans in the
-//! model.
+//! The unchecked program keeps the positions of the model: statement 3 of the unchecked program is
+//! statement 3 of the model, and so are tensors and variables. So a finding about the unchecked
+//! program leads to its spans in the model.
 
 use tilewright_ir::Update;
 use tilewright_ir::unchecked::{Source, Statement, Tensor, UncheckedProgram, Var};
@@ -10,7 +10,7 @@ use tilewright_ir::unchecked::{Source, Statement, Tensor, UncheckedProgram, Var}
 use super::model::{self, Model};
 use crate::ast::AssignOp;
 
-/// Moves the typed parts of the model into a draft.
+/// Moves the typed parts of the model into an unchecked program.
 pub(super) fn make_draft(model: &mut Model) -> UncheckedProgram {
     let lowered: Vec<_> = model.statements.iter_mut().map(|statement| statement.lowered.take()).collect();
     let statement = |(from, parts): (&model::Statement, _)| Statement {
