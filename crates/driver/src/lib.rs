@@ -6,7 +6,7 @@
 //! | module | input → output |
 //! |---|---|
 //! | [`source`] | text, a function's name and sizes → a [`Program`](tilewright_ir::Program) |
-//! | [`empty`] | the same, at sizes of which some are 0 → a `Program` for the interpreter |
+//! | [`zero_sizes`] | the same, at sizes of which some are 0 → a `Program` for the interpreter |
 //! | [`target`] | a target's name, such as `cuda:1` → an [`OpenTarget`] |
 //! | [`schedule`] | program and target → the schedule to use: given, from the cache, or default |
 //! | [`mod@compile`] | program, schedule and target → loops and [`Code`] |

@@ -42,7 +42,7 @@ pub struct CheckedFunction {
 }
 
 impl Source {
-    /// Parses a text. Syntax errors are in [`Source::mistakes`].
+    /// Parses a text. Syntax errors are in [`Source::diagnostics`].
     pub fn new(text: impl Into<String>) -> Source {
         let text = text.into();
         let parsed = parse(&text);
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// The defects of a parsed source as a whole: [`Source::mistakes`].
+/// The defects of a parsed source as a whole: [`Source::diagnostics`].
 pub fn source_diagnostics(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics.clone();
     found.extend(name_collisions(&parsed.ast));
