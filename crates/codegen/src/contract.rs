@@ -9,8 +9,8 @@
 //! compilers to fuse nothing. Each back end decides whether its machine has the instruction.
 //! [`LoopNest::contract`] says whether the program allows contraction at all.
 
-use tilewright_ir::nest::Store;
-use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, LoopNest, ReduceOp, UnaryOp};
+use tilewright_ir::nest::{Expr, ExprKind, Store};
+use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, UnaryOp};
 
 /// Two factors whose product is not rounded before the addition.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,7 +12,8 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use thiserror::Error;
-use tilewright_ir::{Origin, TensorId};
+use tilewright_ir::Origin;
+use tilewright_ir::nest::BufferId;
 
 pub mod c_family;
 mod contract;
@@ -76,7 +77,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The accessed buffer.
-    pub buffer: TensorId,
+    pub buffer: BufferId,
     /// The dimension of the subscript.
     pub dimension: usize,
     /// Whether the check also covers a range that the program declares for the subscript.

@@ -6,8 +6,8 @@
 mod harness;
 
 use harness::*;
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, Tensor, UnaryOp, arithmetic};
+use tilewright_ir::nest::{Expr, ExprKind, LoopKind};
+use tilewright_ir::{BinaryOp, Builtin, DType, Number, Tensor, UnaryOp, arithmetic};
 use tilewright_target::VectorInstructions;
 
 /// Values at and near the limits of the type, and in between.

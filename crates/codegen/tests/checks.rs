@@ -8,8 +8,8 @@ mod harness;
 use std::sync::Arc;
 
 use harness::*;
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{Atom, DType, Data, IndexExpr, ReduceOp, TensorId};
+use tilewright_ir::nest::{Atom, BufferId, Data, IndexExpr, LoopKind};
+use tilewright_ir::{DType, ReduceOp};
 use tilewright_target::VectorInstructions;
 
 const KINDS: [LoopKind; 3] = [LoopKind::Serial, LoopKind::Vector, LoopKind::Unrolled];
@@ -54,7 +54,7 @@ fn loads_stay_inside() {
                 assert_eq!(out[12], wanted[12]);
             }
             let [check] = kernel.kernel.checks() else { panic!("{:?}", kernel.kernel.checks()) };
-            assert_eq!((check.buffer, check.dimension, check.origin.start), (TensorId(1), 0, 3));
+            assert_eq!((check.buffer, check.dimension, check.origin.start), (BufferId(1), 0, 3));
         }
     }
 }

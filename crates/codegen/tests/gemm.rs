@@ -30,7 +30,7 @@ fn tiled(m: i64, n: i64, k: i64, rows: i64, vectors: i64, lanes: i64) -> (Builde
     let packed = b.scratch(DType::Float32, &[k, columns]);
     let acc = b.register(DType::Float32, &[rows, columns]);
     let (jo, io, p) = (b.var("jo"), b.var("io"), b.var("p"));
-    let mut nest_over = |body: &mut dyn FnMut(&mut Builder, [tilewright_ir::IndexExpr; 2]) -> Stmt| {
+    let mut nest_over = |body: &mut dyn FnMut(&mut Builder, [tilewright_ir::nest::IndexExpr; 2]) -> Stmt| {
         let (i, jv, jl) = (b.var("i"), b.var("jv"), b.var("jl"));
         let column = v(jv).scale(lanes).add(&v(jl));
         let inner = body(&mut b, [v(i), column]);
@@ -38,8 +38,8 @@ fn tiled(m: i64, n: i64, k: i64, rows: i64, vectors: i64, lanes: i64) -> (Builde
         let columns_loop = each(jv, vectors, LoopKind::Unrolled, vec![lanes_loop]);
         each(i, rows, LoopKind::Unrolled, vec![columns_loop])
     };
-    let row = |i: &tilewright_ir::IndexExpr| v(io).scale(rows).add(i);
-    let column = |j: &tilewright_ir::IndexExpr| v(jo).scale(columns).add(j);
+    let row = |i: &tilewright_ir::nest::IndexExpr| v(io).scale(rows).add(i);
+    let column = |j: &tilewright_ir::nest::IndexExpr| v(jo).scale(columns).add(j);
     let init = nest_over(&mut |_, [i, j]| set(acc, &[i, j], float(0.0)));
     let step = nest_over(&mut |b, [i, j]| {
         let left = b.load(lhs, &[row(&i), v(p)]);

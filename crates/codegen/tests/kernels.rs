@@ -81,7 +81,7 @@ fn scalars_of_every_kind() {
     let out = b.argument(DType::Float64, &[5]);
     let kinds = [DType::Int8, DType::UInt64, DType::Float16, DType::Bool, DType::Float64];
     let scalars: Vec<_> = kinds.iter().map(|dtype| b.scalar(*dtype)).collect();
-    let store = |(at, value): (usize, &tilewright_ir::Expr)| {
+    let store = |(at, value): (usize, &tilewright_ir::nest::Expr)| {
         set(out, &[c(at as i64)], value.clone().cast(DType::Float64))
     };
     let body = scalars.iter().enumerate().map(store).collect();

@@ -5,8 +5,8 @@
 mod harness;
 
 use harness::*;
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, Number, ReduceOp};
+use tilewright_ir::nest::{Expr, IndexExpr, LoopKind};
+use tilewright_ir::{BinaryOp, DType, Number, ReduceOp};
 use tilewright_target::VectorInstructions;
 
 /// out(i) = in(index(i)) with a vector loop of `lanes` lanes.
@@ -421,7 +421,7 @@ fn index_values_and_truth_values_in_lanes() {
         );
         let number = Expr {
             dtype: DType::Float32,
-            kind: tilewright_ir::ExprKind::Index(Box::new(at.mul(&at).offset(-7))),
+            kind: tilewright_ir::nest::ExprKind::Index(Box::new(at.mul(&at).offset(-7))),
         };
         let body = vec![set(out, std::slice::from_ref(&at), both), set(numbers, &[at], number)];
         let body = each(outer, 5, LoopKind::Serial, vec![each(lane, 4, LoopKind::Vector, body)]);
@@ -448,7 +448,7 @@ fn indices_wrap_in_narrower_types() {
                 let out = b.argument(DType::Int64, &[8]);
                 let i = b.var("i");
                 let index = Box::new(v(i).scale(step).offset(offset));
-                let narrow = Expr { dtype, kind: tilewright_ir::ExprKind::Index(index) };
+                let narrow = Expr { dtype, kind: tilewright_ir::nest::ExprKind::Index(index) };
                 let body = set(out, &[v(i)], narrow.cast(DType::Int64));
                 let kernel = b.compile(vectors, vec![each(i, 8, kind, vec![body])]);
                 let mut found = vec![0i64; 8];

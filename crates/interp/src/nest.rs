@@ -16,6 +16,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use tilewright_ir::ids::InNest;
 use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Number, Origin, Program, Role, Tensor, arithmetic};
 
@@ -82,7 +83,7 @@ fn check_arguments(nest: &LoopNest, tensors: &[Memory]) -> RunResult<()> {
 
 struct NestInterpreter<'a> {
     nest: &'a LoopNest,
-    state: State<'a>,
+    state: State<'a, InNest>,
     order: Order,
 }
 

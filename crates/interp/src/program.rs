@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tilewright_ir::ids::InProgram;
 use tilewright_ir::{
     DType, ForLoop, IndexExpr, Node, Number, Program, ReduceOp, Role, Statement, Tensor, TensorId, Update,
     VarId, VarKind,
@@ -126,7 +127,7 @@ pub fn count_points(program: &Program) -> u64 {
 
 struct ProgramInterpreter<'a, V: Value> {
     program: &'a Program,
-    state: State<'a, V>,
+    state: State<'a, InProgram, V>,
     points: u64,
     progress: &'a mut dyn FnMut(u64) -> bool,
 }

@@ -9,8 +9,8 @@
 
 use std::collections::HashMap;
 
-use tilewright_ir::TensorId;
-use tilewright_ir::nest::{Axis, For, LoopKind, LoopNest, Scope};
+use tilewright_ir::ids::Id;
+use tilewright_ir::nest::{Axis, BufferId, For, LoopKind, LoopNest, Scope};
 use tilewright_ir::walk::any_loop;
 
 /// The point of execution of a kernel.
@@ -145,20 +145,22 @@ impl RaceDetector {
     }
 
     /// Records a new allocation of a buffer, which no thread has touched.
-    pub(crate) fn allocate(&mut self, buffer: TensorId) {
+    pub(crate) fn allocate(&mut self, buffer: BufferId) {
         self.histories[buffer.index()].clear();
         self.holders[buffer.index()].clear();
     }
 
     /// Records that all threads along an axis have the value that this thread has just written to a
     /// register.
-    pub(crate) fn share_along(&mut self, buffer: TensorId, index: usize, axis: Axis) {
+    pub(crate) fn share_along(&mut self, buffer: BufferId, index: usize, axis: Axis) {
         if let Some(holder) = self.holders[buffer.index()].get_mut(&index) {
             holder.shared_axis = Some(axis);
         }
     }
 
-    pub(crate) fn read(&mut self, buffer: TensorId, index: usize) -> Result<(), Conflict> {
+    /// Records a read. The evaluation of expressions, which calls this, is the same for programs
+    /// and nests, but only nests have a detector: the id is always that of a buffer.
+    pub(crate) fn read(&mut self, buffer: impl Id, index: usize) -> Result<(), Conflict> {
         if self.open_loops == 0 {
             return Ok(());
         }
@@ -174,7 +176,8 @@ impl RaceDetector {
         writer.map_or(Ok(()), |writer| Err(conflict("writes", writer, "reads", self.current)))
     }
 
-    pub(crate) fn write(&mut self, buffer: TensorId, index: usize) -> Result<(), Conflict> {
+    /// Records a write; the id is that of a buffer, as for a read.
+    pub(crate) fn write(&mut self, buffer: impl Id, index: usize) -> Result<(), Conflict> {
         if self.open_loops == 0 {
             return Ok(());
         }

@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 
+use tilewright_ir::ids::{Id, Ids};
 use tilewright_ir::print::Names;
-use tilewright_ir::{
-    Access, Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, Origin, TensorId, VarId,
-};
+use tilewright_ir::{Access, Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, Origin};
 
 use crate::error::{OutOfBounds, Race, RunError, Undefined};
 use crate::memory::Memory;
@@ -25,20 +24,20 @@ pub(crate) struct IndexValue<T> {
 }
 
 /// The tensors, scalars and variables, with their values.
-pub(crate) struct State<'a, V: Value = Number> {
-    names: &'a dyn Names,
+pub(crate) struct State<'a, I: Ids, V: Value = Number> {
+    names: &'a dyn Names<I>,
     pub(crate) memory: Vec<Memory<V>>,
     scalars: Vec<Number>,
     pub(crate) vars: Vec<i64>,
     /// The variables that currently have a value, for error messages.
-    pub(crate) live: Vec<VarId>,
+    pub(crate) live: Vec<I::Var>,
     /// Tracks the threads of a GPU, if the nest has any.
     pub(crate) races: Option<RefCell<RaceDetector>>,
 }
 
-impl<'a, V: Value> State<'a, V> {
+impl<'a, I: Ids, V: Value> State<'a, I, V> {
     pub(crate) fn new(
-        names: &'a dyn Names,
+        names: &'a dyn Names<I>,
         memory: Vec<Memory<V>>,
         scalars: Vec<Number>,
         vars: usize,
@@ -49,8 +48,8 @@ impl<'a, V: Value> State<'a, V> {
     /// The index of an element in row-major order.
     pub(crate) fn element_index(
         &self,
-        tensor: TensorId,
-        indices: &[IndexExpr],
+        tensor: I::Tensor,
+        indices: &[IndexExpr<I>],
         origin: Origin,
     ) -> RunResult<IndexValue<usize>> {
         let mut place = 0;
@@ -67,7 +66,7 @@ impl<'a, V: Value> State<'a, V> {
         Ok(IndexValue { value: place, is_certain: all_certain })
     }
 
-    pub(crate) fn store(&mut self, tensor: TensorId, index: usize, value: V) -> RunResult<()> {
+    pub(crate) fn store(&mut self, tensor: I::Tensor, index: usize, value: V) -> RunResult<()> {
         if let Some(watch) = &self.races {
             let met = watch.borrow_mut().write(tensor, index);
             met.map_err(|meeting| self.race(tensor, index, meeting))?;
@@ -76,7 +75,7 @@ impl<'a, V: Value> State<'a, V> {
         Ok(())
     }
 
-    fn race(&self, tensor: TensorId, index: usize, meeting: Conflict) -> RunError {
+    fn race(&self, tensor: I::Tensor, index: usize, meeting: Conflict) -> RunError {
         RunError::Race(Box::new(Race {
             tensor: self.names.tensor(tensor).to_owned(),
             element: self.memory[tensor.index()].subscripts(index),
@@ -85,7 +84,7 @@ impl<'a, V: Value> State<'a, V> {
         }))
     }
 
-    pub(crate) fn load(&self, tensor: TensorId, index: usize, origin: Origin) -> RunResult<V> {
+    pub(crate) fn load(&self, tensor: I::Tensor, index: usize, origin: Origin) -> RunResult<V> {
         if let Some(watch) = &self.races {
             let met = watch.borrow_mut().read(tensor, index);
             met.map_err(|meeting| self.race(tensor, index, meeting))?;
@@ -103,8 +102,8 @@ impl<'a, V: Value> State<'a, V> {
 
     fn out_of_bounds(
         &self,
-        tensor: TensorId,
-        indices: &[IndexExpr],
+        tensor: I::Tensor,
+        indices: &[IndexExpr<I>],
         dimension: usize,
         origin: Origin,
     ) -> RunError {
@@ -127,11 +126,11 @@ impl<'a, V: Value> State<'a, V> {
 
     /// The value of a subscript. A value beyond 64 bits becomes `i64::MIN`, which is outside every
     /// tensor.
-    pub(crate) fn eval_index(&self, index: &IndexExpr, origin: Origin) -> RunResult<i64> {
+    pub(crate) fn eval_index(&self, index: &IndexExpr<I>, origin: Origin) -> RunResult<i64> {
         self.eval_subscript(index, origin).map(|subscript| subscript.value)
     }
 
-    fn eval_subscript(&self, index: &IndexExpr, origin: Origin) -> RunResult<IndexValue<i64>> {
+    fn eval_subscript(&self, index: &IndexExpr<I>, origin: Origin) -> RunResult<IndexValue<i64>> {
         let mut failure = None;
         let mut is_certain = true;
         let value = index.eval(&mut |atom| match atom {
@@ -155,7 +154,7 @@ impl<'a, V: Value> State<'a, V> {
     }
 
     /// An integer from data, checked against the bounds that the program declares for it.
-    fn eval_data(&self, data: &Data, origin: Origin) -> RunResult<IndexValue<i64>> {
+    fn eval_data(&self, data: &Data<I>, origin: Origin) -> RunResult<IndexValue<i64>> {
         let found = self.eval(&data.value)?;
         let value = i64::try_from(found.number().as_i128()).unwrap_or(i64::MAX);
         let place = IndexValue { value, is_certain: found.is_exact() };
@@ -176,7 +175,7 @@ impl<'a, V: Value> State<'a, V> {
     }
 
     /// The value of an expression, rounded or wrapped to its type after every operation.
-    pub(crate) fn eval(&self, expr: &Expr) -> RunResult<V> {
+    pub(crate) fn eval(&self, expr: &Expr<I>) -> RunResult<V> {
         Ok(match &expr.kind {
             ExprKind::Literal(number) => V::exact(*number),
             ExprKind::Index(index) => {
@@ -208,7 +207,7 @@ impl<'a, V: Value> State<'a, V> {
 
     /// `&&` and `||`. The second operand is not evaluated if the first decides. If only some
     /// kernels evaluate the second operand, its evaluation may fail; the result is then undecided.
-    fn logical(&self, op: BinaryOp, operands: &[Expr; 2], expr: &Expr) -> RunResult<V> {
+    fn logical(&self, op: BinaryOp, operands: &[Expr<I>; 2], expr: &Expr<I>) -> RunResult<V> {
         let left = self.eval(&operands[0])?;
         let is_enough = left.number().is_true() == (op == BinaryOp::Or);
         match (is_enough, left.has_certain_truth()) {
@@ -222,7 +221,7 @@ impl<'a, V: Value> State<'a, V> {
     }
 
     /// `condition ? then : otherwise`
-    fn select(&self, operands: &[Expr; 3]) -> RunResult<V> {
+    fn select(&self, operands: &[Expr<I>; 3]) -> RunResult<V> {
         let condition = self.eval(&operands[0])?;
         let [then, otherwise] = [&operands[1], &operands[2]];
         let (chosen, other) =

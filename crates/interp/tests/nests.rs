@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use LoopKind::{Parallel, Serial, Unrolled, Vector};
 use tilewright_interp::{Inputs, Order, RunError, run, run_nest};
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::nest::{
+    Access, Allocate, Atom, Buffer, BufferId, Data, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopVar,
+    LoopVarId, Scope, Stmt, Store,
+};
 use tilewright_ir::{
-    Access, Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, LoopNest, Number, Origin, Program,
-    ReduceOp, Tensor, TensorId, VarId, print, verify_nest,
+    BinaryOp, DType, LoopNest, Number, Origin, Program, ReduceOp, Tensor, TensorId, print, verify_nest,
 };
 use tilewright_syntax::{Bindings, check, parse};
 
@@ -55,32 +57,32 @@ fn nest_for(program: &Program) -> LoopNest {
     }
 }
 
-fn buffer(nest: &mut LoopNest, name: &str, shape: &[i64], scope: Scope) -> TensorId {
+fn buffer(nest: &mut LoopNest, name: &str, shape: &[i64], scope: Scope) -> BufferId {
     nest.buffers.push(Buffer { name: name.to_owned(), dtype: DType::Float32, shape: shape.to_vec(), scope });
-    TensorId(nest.buffers.len() as u32 - 1)
+    BufferId(nest.buffers.len() as u32 - 1)
 }
 
-fn vars<const N: usize>(nest: &mut LoopNest, names: [&str; N]) -> [VarId; N] {
+fn vars<const N: usize>(nest: &mut LoopNest, names: [&str; N]) -> [LoopVarId; N] {
     names.map(|name| {
         nest.vars.push(LoopVar { name: name.to_owned() });
-        VarId(nest.vars.len() as u32 - 1)
+        LoopVarId(nest.vars.len() as u32 - 1)
     })
 }
 
 fn c(value: i64) -> IndexExpr {
     IndexExpr::constant(value)
 }
-fn v(var: VarId) -> IndexExpr {
+fn v(var: LoopVarId) -> IndexExpr {
     IndexExpr::var(var)
 }
 /// `by * outer + inner`
-fn tile(outer: VarId, by: i64, inner: VarId) -> IndexExpr {
+fn tile(outer: LoopVarId, by: i64, inner: LoopVarId) -> IndexExpr {
     v(outer).scale(by).add(&v(inner))
 }
-fn access(tensor: TensorId, indices: &[IndexExpr]) -> Access {
+fn access(tensor: BufferId, indices: &[IndexExpr]) -> Access {
     Access { tensor, indices: indices.to_vec(), origin: Origin::default() }
 }
-fn load(tensor: TensorId, indices: &[IndexExpr]) -> Expr {
+fn load(tensor: BufferId, indices: &[IndexExpr]) -> Expr {
     Expr { dtype: DType::Float32, kind: ExprKind::Load(access(tensor, indices)) }
 }
 fn times(left: Expr, right: Expr) -> Expr {
@@ -95,10 +97,10 @@ fn set(target: Access, value: Expr) -> Stmt {
 fn add(target: Access, value: Expr) -> Stmt {
     Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), is_asynchronous: false, claim: None })
 }
-fn each(kind: LoopKind, var: VarId, extent: i64, body: Vec<Stmt>) -> Stmt {
+fn each(kind: LoopKind, var: LoopVarId, extent: i64, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent: c(extent), kind, body })
 }
-fn allocate(buffer: TensorId, body: Vec<Stmt>) -> Stmt {
+fn allocate(buffer: BufferId, body: Vec<Stmt>) -> Stmt {
     Stmt::Allocate(Allocate { buffer, body })
 }
 fn when(condition: IndexExpr, then: Vec<Stmt>) -> Stmt {
@@ -125,9 +127,9 @@ fn failure(nest: &LoopNest, program: &Program) -> String {
 }
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
-const A: TensorId = TensorId(0);
-const B: TensorId = TensorId(1);
-const C: TensorId = TensorId(2);
+const A: BufferId = BufferId(0);
+const B: BufferId = BufferId(1);
+const C: BufferId = BufferId(2);
 
 /// A nest with tiles of 4 rows by 2 vectors of 4 in registers. A guard masks rows beyond the last.
 fn gemm(rows: i64) -> (LoopNest, Program) {
@@ -190,7 +192,7 @@ gemm(float32 A[10, 6], float32 B[6, 8]) -> float32 C[10, 8]
 }
 
 /// A nest that packs B into panels of 4 columns before the first call.
-fn packed(from: TensorId) -> (LoopNest, Program) {
+fn packed(from: BufferId) -> (LoopNest, Program) {
     let program = compile(GEMM, &[("M", 6), ("K", 6), ("N", 6)]);
     let mut nest = nest_for(&program);
     let panels = buffer(&mut nest, "Bp", &[2, 6, 4], Scope::Constant);
@@ -230,7 +232,7 @@ fn setup_sees_no_input_that_may_change() {
 fn a_scatter_stores_at_the_indices_in_the_data() {
     let source = "def f(int(N) k, float(N) x) -> (h) { h(b) +=! x(i) where b = k(i), b in 0:5 }";
     let program = compile(source, &[("N", 9)]);
-    let (keys, values, bins) = (TensorId(0), TensorId(1), TensorId(2));
+    let (keys, values, bins) = (BufferId(0), BufferId(1), BufferId(2));
     let mut nest = nest_for(&program);
     let [b, i] = vars(&mut nest, ["b", "i"]);
     let key = Expr { dtype: DType::Int32, kind: ExprKind::Load(access(keys, &[v(i)])) };
@@ -252,7 +254,7 @@ fn a_scatter_stores_at_the_indices_in_the_data() {
 
 /// A nest for `y(i) = x(i)` through a buffer of `shape`. `body` makes its statements from the
 /// buffer and the variable.
-fn copy(shape: &[i64], body: impl FnOnce(TensorId, VarId) -> Vec<Stmt>) -> (LoopNest, Program) {
+fn copy(shape: &[i64], body: impl FnOnce(BufferId, LoopVarId) -> Vec<Stmt>) -> (LoopNest, Program) {
     let program = compile("def f(float(N) x) -> (y) { y(i) = x(i) }", &[("N", 4)]);
     let mut nest = nest_for(&program);
     let scratch = buffer(&mut nest, "s", shape, Scope::Scratch);
@@ -261,13 +263,13 @@ fn copy(shape: &[i64], body: impl FnOnce(TensorId, VarId) -> Vec<Stmt>) -> (Loop
     (nest, program)
 }
 
-const X: TensorId = TensorId(0);
-const Y: TensorId = TensorId(1);
+const X: BufferId = BufferId(0);
+const Y: BufferId = BufferId(1);
 
 #[test]
 fn unwritten_elements_cannot_be_read() {
-    let from = |s: TensorId, i| set(access(Y, &[v(i)]), load(s, &[v(i)]));
-    let to = |s: TensorId, i| set(access(s, &[v(i)]), load(X, &[v(i)]));
+    let from = |s: BufferId, i| set(access(Y, &[v(i)]), load(s, &[v(i)]));
+    let to = |s: BufferId, i| set(access(s, &[v(i)]), load(X, &[v(i)]));
     let (right, program) = copy(&[4], |s, i| {
         vec![allocate(s, vec![each(Serial, i, 4, vec![to(s, i)]), each(Serial, i, 4, vec![from(s, i)])])]
     });
@@ -288,7 +290,7 @@ fn unwritten_elements_cannot_be_read() {
 #[test]
 fn results_must_be_written_in_full_and_in_bounds() {
     let direct = |extent: i64, shift: i64| {
-        move |s: TensorId, i: VarId| {
+        move |s: BufferId, i: LoopVarId| {
             let one = set(access(Y, &[v(i).offset(shift)]), load(X, &[v(i)]));
             vec![allocate(s, vec![]), each(Vector, i, extent, vec![one])]
         }

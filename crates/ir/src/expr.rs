@@ -6,8 +6,9 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
+use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, IndexExpr};
-use crate::program::{ScalarId, TensorId, VarId};
+use crate::program::ScalarId;
 
 /// The byte range of the source text that a piece of the program came from.
 ///
@@ -184,53 +185,56 @@ impl Ord for Number {
 
 /// A typed value expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Expr {
+#[serde(bound = "")]
+pub struct Expr<I: Ids = InProgram> {
     /// The type of the value.
     pub dtype: DType,
     /// How the value is computed.
-    pub kind: ExprKind,
+    pub kind: ExprKind<I>,
 }
 
 /// The kinds of value expression. Operands have the type of the result unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ExprKind {
+#[serde(bound = "")]
+pub enum ExprKind<I: Ids = InProgram> {
     /// A constant.
     Literal(Number),
     /// An index expression used as a value: evaluated exactly, then converted to the node's type.
-    Index(Box<IndexExpr>),
+    Index(Box<IndexExpr<I>>),
     /// A scalar parameter.
     Scalar(ScalarId),
     /// One element of a tensor.
-    Load(Access),
+    Load(Access<I>),
     /// A unary operation.
-    Unary(UnaryOp, Box<Expr>),
+    Unary(UnaryOp, Box<Expr<I>>),
     /// A binary operation. Comparisons take two operands of one type and return `bool`; `&&` and
     /// `||` are lazy.
-    Binary(BinaryOp, Box<[Expr; 2]>),
+    Binary(BinaryOp, Box<[Expr<I>; 2]>),
     /// `condition ? then : otherwise`; only the chosen side is evaluated.
-    Select(Box<[Expr; 3]>),
+    Select(Box<[Expr<I>; 3]>),
     /// A mathematical function. Its arguments have the type of the result, except for the
     /// predicates such as `isnan`.
-    Call(Builtin, Vec<Expr>),
+    Call(Builtin, Vec<Expr<I>>),
     /// A conversion to the node's type from another type.
-    Cast(Box<Expr>),
+    Cast(Box<Expr<I>>),
 }
 
 /// A tensor with one subscript per dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Access {
+#[serde(bound = "")]
+pub struct Access<I: Ids = InProgram> {
     /// The tensor.
-    pub tensor: TensorId,
+    pub tensor: I::Tensor,
     /// One subscript per dimension.
-    pub indices: Vec<IndexExpr>,
+    pub indices: Vec<IndexExpr<I>>,
     /// Where the access was written.
     pub origin: Origin,
 }
 
-impl Access {
+impl<I: Ids> Access<I> {
     /// The subscripts in the first lane of a vector loop over `lane`: a last subscript `e + lane`
     /// becomes `e`. All other subscripts stay as they are, also those that mention `lane`.
-    pub fn subscripts_of_first_lane(&self, lane: VarId) -> Vec<IndexExpr> {
+    pub fn subscripts_of_first_lane(&self, lane: I::Var) -> Vec<IndexExpr<I>> {
         let mut subscripts = self.indices.clone();
         if let Some(last) = subscripts.last_mut()
             && let Some((coefficient, rest)) = last.split_on(&Atom::Var(lane))
@@ -407,20 +411,20 @@ impl Builtin {
     }
 }
 
-impl Expr {
+impl<I: Ids> Expr<I> {
     /// A constant of the given type.
-    pub fn literal(dtype: DType, number: Number) -> Expr {
+    pub fn literal(dtype: DType, number: Number) -> Expr<I> {
         Expr { dtype, kind: ExprKind::Literal(number.convert(dtype)) }
     }
 
     /// `lhs op rhs`, with the result type of the operator.
-    pub fn binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr {
+    pub fn binary(op: BinaryOp, lhs: Expr<I>, rhs: Expr<I>) -> Expr<I> {
         let dtype = if op.is_comparison() || op.is_logical() { DType::Bool } else { lhs.dtype };
         Expr { dtype, kind: ExprKind::Binary(op, Box::new([lhs, rhs])) }
     }
 
     /// Converts the value to `dtype`, unless it already has that type.
-    pub fn cast(self, dtype: DType) -> Expr {
+    pub fn cast(self, dtype: DType) -> Expr<I> {
         if self.dtype == dtype {
             return self;
         }
@@ -436,7 +440,7 @@ impl Expr {
     }
 
     /// The operands, in order.
-    pub fn operands(&self) -> &[Expr] {
+    pub fn operands(&self) -> &[Expr<I>] {
         match &self.kind {
             ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => &[],
             ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => std::slice::from_ref(operand),
@@ -447,7 +451,7 @@ impl Expr {
     }
 
     /// The operands, in order, for modification.
-    pub fn operands_mut(&mut self) -> &mut [Expr] {
+    pub fn operands_mut(&mut self) -> &mut [Expr<I>] {
         match &mut self.kind {
             ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => &mut [],
             ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => std::slice::from_mut(operand),
@@ -459,13 +463,13 @@ impl Expr {
 
     /// The elements that every evaluation loads, whichever way the conditions inside evaluate, each
     /// once. Loads inside subscripts are not included.
-    pub fn certain_loads(&self) -> Vec<&Access> {
+    pub fn certain_loads(&self) -> Vec<&Access<I>> {
         let mut found = Vec::new();
         self.add_certain_loads(&mut found);
         found
     }
 
-    fn add_certain_loads<'e>(&'e self, found: &mut Vec<&'e Access>) {
+    fn add_certain_loads<'e>(&'e self, found: &mut Vec<&'e Access<I>>) {
         match &self.kind {
             ExprKind::Load(access) if !found.contains(&access) => found.push(access),
             ExprKind::Select(parts) => parts[0].add_certain_loads(found),
@@ -477,7 +481,7 @@ impl Expr {
     }
 
     /// Calls `each` on the loads of the value, without those inside subscripts.
-    pub fn visit_loads<'e>(&'e self, each: &mut dyn FnMut(&'e Access)) {
+    pub fn visit_loads<'e>(&'e self, each: &mut dyn FnMut(&'e Access<I>)) {
         match &self.kind {
             ExprKind::Load(access) => each(access),
             _ => self.operands().iter().for_each(|operand| operand.visit_loads(each)),
@@ -485,7 +489,7 @@ impl Expr {
     }
 
     /// Changes the loads of the value, but none inside subscripts.
-    pub fn edit_loads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+    pub fn edit_loads(&mut self, edit: &mut dyn FnMut(&mut Access<I>)) {
         match &mut self.kind {
             ExprKind::Load(access) => edit(access),
             _ => self.operands_mut().iter_mut().for_each(|operand| operand.edit_loads(edit)),
@@ -494,7 +498,7 @@ impl Expr {
 
     /// Calls `each` on every access that the value depends on, those inside a load's subscripts
     /// before the load.
-    pub fn visit_reads<'e>(&'e self, each: &mut dyn FnMut(&'e Access)) {
+    pub fn visit_reads<'e>(&'e self, each: &mut dyn FnMut(&'e Access<I>)) {
         match &self.kind {
             ExprKind::Load(access) => {
                 access.indices.iter().for_each(|index| index.visit_reads(each));
@@ -507,7 +511,7 @@ impl Expr {
 
     /// Changes every access that the value depends on, those inside a load's subscripts before the
     /// load.
-    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access<I>)) {
         match &mut self.kind {
             ExprKind::Load(access) => {
                 access.indices.iter_mut().for_each(|index| index.edit_reads(edit));
@@ -520,7 +524,7 @@ impl Expr {
 
     /// Calls `each` on every subscript and index value. The method does not descend into the
     /// data-dependent parts of subscripts.
-    pub fn visit_indices<'e>(&'e self, each: &mut dyn FnMut(&'e IndexExpr)) {
+    pub fn visit_indices<'e>(&'e self, each: &mut dyn FnMut(&'e IndexExpr<I>)) {
         match &self.kind {
             ExprKind::Index(index) => each(index),
             ExprKind::Load(access) => access.indices.iter().for_each(each),
@@ -529,7 +533,7 @@ impl Expr {
     }
 
     /// Returns true when some subscript or index value satisfies the predicate.
-    pub fn any_index(&self, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
+    pub fn any_index(&self, test: &mut dyn FnMut(&IndexExpr<I>) -> bool) -> bool {
         match &self.kind {
             ExprKind::Index(index) => test(index),
             ExprKind::Load(access) => access.indices.iter().any(test),
@@ -538,13 +542,13 @@ impl Expr {
     }
 
     /// Returns true when the variable occurs in any subscript or index value.
-    pub fn mentions(&self, var: VarId) -> bool {
+    pub fn mentions(&self, var: I::Var) -> bool {
         self.any_index(&mut |index| index.mentions(var))
     }
 
     /// Replaces every subscript and index value by the result of `map`. The method does not descend
     /// into the data-dependent parts of subscripts.
-    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr<I>) -> IndexExpr<I>) {
         match &mut self.kind {
             ExprKind::Index(index) => **index = map(index),
             ExprKind::Load(access) => {
@@ -564,12 +568,13 @@ impl Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::TensorId;
 
     #[test]
     fn guarded_loads_are_not_certain() {
         let access =
             |tensor| Access { tensor: TensorId(tensor), indices: Vec::new(), origin: Origin::default() };
-        let load = |tensor| Expr { dtype: DType::Bool, kind: ExprKind::Load(access(tensor)) };
+        let load = |tensor| -> Expr { Expr { dtype: DType::Bool, kind: ExprKind::Load(access(tensor)) } };
         let both = |op, left, right| Expr::binary(op, left, right);
         let chosen = Expr {
             dtype: DType::Bool,
@@ -586,7 +591,8 @@ mod tests {
 
     #[test]
     fn a_narrow_index_stays_narrow() {
-        let index = |dtype| Expr { dtype, kind: ExprKind::Index(Box::new(IndexExpr::constant(1 << 40))) };
+        let large = Box::new(<IndexExpr>::constant(1 << 40));
+        let index = |dtype| Expr { dtype, kind: ExprKind::Index(large.clone()) };
         assert_eq!(index(DType::Int64).cast(DType::Float32), index(DType::Float32));
         let widened = index(DType::Int32).cast(DType::Int64);
         assert_eq!(widened.kind, ExprKind::Cast(Box::new(index(DType::Int32))));

@@ -20,94 +20,97 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
 use crate::expr::{Access, Expr, ExprKind};
-use crate::program::{SymbolId, TensorId, VarId};
+use crate::ids::{Ids, InProgram};
+use crate::program::SymbolId;
 
 /// An expression with more terms than this becomes an [`Atom::Overflow`].
 const MOST_TERMS: usize = 256;
 
 /// A polynomial with integer coefficients over [`Atom`]s.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(into = "serial::Sum", from = "serial::Sum")]
-pub struct IndexExpr {
-    terms: Vec<Term>,
+#[serde(bound = "", into = "serial::Sum<I>", from = "serial::Sum<I>")]
+pub struct IndexExpr<I: Ids = InProgram> {
+    terms: Vec<Term<I>>,
     constant: i64,
 }
 
 /// An integer times a product of atoms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Term {
+pub struct Term<I: Ids = InProgram> {
     /// The factors, sorted; never empty.
-    pub factors: SmallVec<[Atom; 1]>,
+    pub factors: SmallVec<[Atom<I>; 1]>,
     /// The coefficient; never zero.
     pub coefficient: i64,
 }
 
 /// A factor of a polynomial's terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Atom {
+#[serde(bound = "")]
+pub enum Atom<I: Ids = InProgram> {
     /// An index variable.
-    Var(VarId),
+    Var(I::Var),
     /// A size or an integer scalar whose value is not known yet.
     Symbol(SymbolId),
     /// The extent of a dimension of a tensor whose shape is not inferred yet. A checked program
     /// contains none.
-    Extent(TensorId, u32),
+    Extent(I::Tensor, u32),
     /// Quotient rounded toward minus infinity.
-    FloorDiv(Arc<(IndexExpr, IndexExpr)>),
+    FloorDiv(Arc<(IndexExpr<I>, IndexExpr<I>)>),
     /// The remainder that belongs to `FloorDiv`.
-    Mod(Arc<(IndexExpr, IndexExpr)>),
+    Mod(Arc<(IndexExpr<I>, IndexExpr<I>)>),
     /// The smaller of two expressions.
-    Min(Arc<(IndexExpr, IndexExpr)>),
+    Min(Arc<(IndexExpr<I>, IndexExpr<I>)>),
     /// The larger of two expressions.
-    Max(Arc<(IndexExpr, IndexExpr)>),
+    Max(Arc<(IndexExpr<I>, IndexExpr<I>)>),
     /// A value that depends on data.
-    Data(Arc<Data>),
+    Data(Arc<Data<I>>),
     /// A number too large to work with.
     Overflow,
 }
 
 /// An integer value read or computed from data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Data {
+#[serde(bound = "")]
+pub struct Data<I: Ids = InProgram> {
     /// The value, of an integer type.
-    pub value: Expr,
+    pub value: Expr<I>,
     /// The bounds that a `where` clause declares: the first value, and one past the last.
-    pub declared: Option<(IndexExpr, IndexExpr)>,
+    pub declared: Option<(IndexExpr<I>, IndexExpr<I>)>,
 }
 
-impl From<&Term> for IndexExpr {
-    fn from(term: &Term) -> IndexExpr {
+impl<I: Ids> From<&Term<I>> for IndexExpr<I> {
+    fn from(term: &Term<I>) -> IndexExpr<I> {
         IndexExpr { terms: vec![term.clone()], constant: 0 }
     }
 }
 
-impl IndexExpr {
+impl<I: Ids> IndexExpr<I> {
     /// A constant expression.
-    pub fn constant(constant: i64) -> IndexExpr {
+    pub fn constant(constant: i64) -> IndexExpr<I> {
         IndexExpr { terms: Vec::new(), constant }
     }
 
     /// An expression of one atom.
-    pub fn atom(atom: Atom) -> IndexExpr {
+    pub fn atom(atom: Atom<I>) -> IndexExpr<I> {
         IndexExpr { terms: vec![Term { factors: smallvec![atom], coefficient: 1 }], constant: 0 }
     }
 
     /// An expression of one variable.
-    pub fn var(var: VarId) -> IndexExpr {
+    pub fn var(var: I::Var) -> IndexExpr<I> {
         IndexExpr::atom(Atom::Var(var))
     }
 
     /// An expression of one size or integer scalar.
-    pub fn symbol(symbol: SymbolId) -> IndexExpr {
+    pub fn symbol(symbol: SymbolId) -> IndexExpr<I> {
         IndexExpr::atom(Atom::Symbol(symbol))
     }
 
-    fn overflow() -> IndexExpr {
+    fn overflow() -> IndexExpr<I> {
         IndexExpr::atom(Atom::Overflow)
     }
 
     /// The terms, sorted by their factors.
-    pub fn terms(&self) -> &[Term] {
+    pub fn terms(&self) -> &[Term<I>] {
         &self.terms
     }
 
@@ -122,7 +125,7 @@ impl IndexExpr {
     }
 
     /// The variable, if the expression is a single variable.
-    pub fn as_var(&self) -> Option<VarId> {
+    pub fn as_var(&self) -> Option<I::Var> {
         match self.terms.as_slice() {
             [Term { factors, coefficient: 1 }] if self.constant == 0 => match factors.as_slice() {
                 [Atom::Var(var)] => Some(*var),
@@ -133,12 +136,12 @@ impl IndexExpr {
     }
 
     /// Builds the normal form from terms in any order.
-    fn from_terms(mut terms: Vec<Term>, constant: i64) -> IndexExpr {
+    fn from_terms(mut terms: Vec<Term<I>>, constant: i64) -> IndexExpr<I> {
         if terms.iter().any(|term| term.factors.contains(&Atom::Overflow)) {
             return IndexExpr::overflow();
         }
         terms.sort_by(|a, b| a.factors.cmp(&b.factors));
-        let mut merged: Vec<Term> = Vec::with_capacity(terms.len());
+        let mut merged: Vec<Term<I>> = Vec::with_capacity(terms.len());
         for term in terms {
             match merged.last_mut() {
                 Some(last) if last.factors == term.factors => {
@@ -158,7 +161,7 @@ impl IndexExpr {
     }
 
     /// The sum.
-    pub fn add(&self, other: &IndexExpr) -> IndexExpr {
+    pub fn add(&self, other: &IndexExpr<I>) -> IndexExpr<I> {
         let Some(constant) = self.constant.checked_add(other.constant) else {
             return IndexExpr::overflow();
         };
@@ -169,25 +172,25 @@ impl IndexExpr {
     }
 
     /// The sum with a number.
-    pub fn offset(&self, by: i64) -> IndexExpr {
+    pub fn offset(&self, by: i64) -> IndexExpr<I> {
         self.add(&IndexExpr::constant(by))
     }
 
     /// The difference.
-    pub fn sub(&self, other: &IndexExpr) -> IndexExpr {
+    pub fn sub(&self, other: &IndexExpr<I>) -> IndexExpr<I> {
         self.add(&other.scale(-1))
     }
 
     /// The product with a number.
-    pub fn scale(&self, by: i64) -> IndexExpr {
+    pub fn scale(&self, by: i64) -> IndexExpr<I> {
         if by == 0 || self.is_overflow() {
             return self.mul(&IndexExpr::constant(by));
         }
         // Scaling keeps the order of the terms, so they need no sorting.
-        let scaled = |term: &Term| {
+        let scaled = |term: &Term<I>| {
             Some(Term { factors: term.factors.clone(), coefficient: term.coefficient.checked_mul(by)? })
         };
-        let terms: Option<Vec<Term>> = self.terms.iter().map(scaled).collect();
+        let terms: Option<Vec<Term<I>>> = self.terms.iter().map(scaled).collect();
         match (terms, self.constant.checked_mul(by)) {
             (Some(terms), Some(constant)) => IndexExpr { terms, constant },
             _ => IndexExpr::overflow(),
@@ -195,7 +198,7 @@ impl IndexExpr {
     }
 
     /// The product.
-    pub fn mul(&self, other: &IndexExpr) -> IndexExpr {
+    pub fn mul(&self, other: &IndexExpr<I>) -> IndexExpr<I> {
         if (self.terms.len() + 1) * (other.terms.len() + 1) > MOST_TERMS {
             return IndexExpr::overflow();
         }
@@ -203,7 +206,7 @@ impl IndexExpr {
             return IndexExpr::overflow();
         };
         let mut terms = Vec::new();
-        let scaled = |terms: &mut Vec<Term>, from: &[Term], by: i64| {
+        let scaled = |terms: &mut Vec<Term<I>>, from: &[Term<I>], by: i64| {
             for term in from {
                 let coefficient = term.coefficient.checked_mul(by)?;
                 terms.push(Term { factors: term.factors.clone(), coefficient });
@@ -220,7 +223,7 @@ impl IndexExpr {
                 let Some(coefficient) = left.coefficient.checked_mul(right.coefficient) else {
                     return IndexExpr::overflow();
                 };
-                let mut factors: SmallVec<[Atom; 1]> =
+                let mut factors: SmallVec<[Atom<I>; 1]> =
                     left.factors.iter().chain(&right.factors).cloned().collect();
                 factors.sort();
                 terms.push(Term { factors, coefficient });
@@ -230,7 +233,7 @@ impl IndexExpr {
     }
 
     /// The smaller of the two.
-    pub fn minimum(&self, other: &IndexExpr) -> IndexExpr {
+    pub fn minimum(&self, other: &IndexExpr<I>) -> IndexExpr<I> {
         match self.compare(other) {
             Some(std::cmp::Ordering::Greater) => other.clone(),
             Some(_) => self.clone(),
@@ -240,7 +243,7 @@ impl IndexExpr {
     }
 
     /// The larger of the two.
-    pub fn maximum(&self, other: &IndexExpr) -> IndexExpr {
+    pub fn maximum(&self, other: &IndexExpr<I>) -> IndexExpr<I> {
         match self.compare(other) {
             Some(std::cmp::Ordering::Less) => other.clone(),
             Some(_) => self.clone(),
@@ -250,7 +253,7 @@ impl IndexExpr {
     }
 
     /// The order of two expressions whose difference is a number.
-    fn compare(&self, other: &IndexExpr) -> Option<std::cmp::Ordering> {
+    fn compare(&self, other: &IndexExpr<I>) -> Option<std::cmp::Ordering> {
         self.sub(other).as_constant().map(|difference| difference.cmp(&0))
     }
 
@@ -261,7 +264,7 @@ impl IndexExpr {
 
     /// Splits the expression into `coefficient * atom + rest`, where neither `coefficient` nor
     /// `rest` has `atom` as a factor. Returns `None` if the atom is squared or does not occur.
-    pub fn split_on(&self, atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
+    pub fn split_on(&self, atom: &Atom<I>) -> Option<(IndexExpr<I>, IndexExpr<I>)> {
         let mut coefficient = Vec::new();
         let mut coefficient_constant = 0i64;
         let mut rest = Vec::new();
@@ -290,15 +293,18 @@ impl IndexExpr {
 
     /// Replaces atoms, from the inside out. `replace` receives every atom after the atoms inside it
     /// were replaced, and returns the replacement, if any.
-    pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
+    pub fn substitute(&self, replace: &mut dyn FnMut(&Atom<I>) -> Option<IndexExpr<I>>) -> IndexExpr<I> {
         self.try_substitute(replace).unwrap_or_else(|| self.clone())
     }
 
     /// Like `substitute`, but returns `None` where nothing is replaced, as in most terms of most
     /// expressions.
-    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+    fn try_substitute(
+        &self,
+        replace: &mut dyn FnMut(&Atom<I>) -> Option<IndexExpr<I>>,
+    ) -> Option<IndexExpr<I>> {
         let mut kept = Vec::new();
-        let mut changed: Option<IndexExpr> = None;
+        let mut changed: Option<IndexExpr<I>> = None;
         for term in &self.terms {
             match term.try_substitute(replace) {
                 None => kept.push(term),
@@ -316,7 +322,7 @@ impl IndexExpr {
 
     /// The value, given the values of variables, symbols, extents and data. Returns `None` where a
     /// value is missing or a number overflows 64 bits.
-    pub fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
+    pub fn eval(&self, leaf: &mut dyn FnMut(&Atom<I>) -> Option<i64>) -> Option<i64> {
         let mut sum = self.constant;
         for term in &self.terms {
             let mut product = term.coefficient;
@@ -330,7 +336,7 @@ impl IndexExpr {
 
     /// Calls `visit` on every atom, outermost first, including the atoms inside data and in
     /// declared bounds.
-    pub fn visit_atoms<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
+    pub fn visit_atoms<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom<I>)) {
         for term in &self.terms {
             for factor in &term.factors {
                 factor.visit(visit);
@@ -339,7 +345,7 @@ impl IndexExpr {
     }
 
     /// Calls `each` on every access that the value depends on.
-    pub fn visit_reads<'s>(&'s self, each: &mut dyn FnMut(&'s Access)) {
+    pub fn visit_reads<'s>(&'s self, each: &mut dyn FnMut(&'s Access<I>)) {
         // `visit` also descends into the subscripts of data, so only the loads of each data value
         // itself are left to find.
         self.visit_atoms(&mut |atom| {
@@ -350,7 +356,7 @@ impl IndexExpr {
     }
 
     /// Changes every access that the value depends on, those inside subscripts first.
-    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access<I>)) {
         if !self.has_data() {
             return;
         }
@@ -366,7 +372,7 @@ impl IndexExpr {
     }
 
     /// The variables that occur anywhere in the expression, also inside data.
-    pub fn vars(&self) -> BTreeSet<VarId> {
+    pub fn vars(&self) -> BTreeSet<I::Var> {
         let mut vars = BTreeSet::new();
         self.visit_atoms(&mut |atom| {
             if let Atom::Var(var) = atom {
@@ -377,7 +383,7 @@ impl IndexExpr {
     }
 
     /// Returns true when the variable occurs anywhere in the expression.
-    pub fn mentions(&self, var: VarId) -> bool {
+    pub fn mentions(&self, var: I::Var) -> bool {
         self.any_atom(&mut |atom| *atom == Atom::Var(var))
     }
 
@@ -389,7 +395,7 @@ impl IndexExpr {
     /// The conditions that `where` clauses declare for the data in this subscript, as expressions
     /// that are at least 0. Conditions that a check of the subscript against `0..extent` already
     /// implies are left out.
-    pub fn declared_conditions(&self, extent: i64) -> Vec<IndexExpr> {
+    pub fn declared_conditions(&self, extent: i64) -> Vec<IndexExpr<I>> {
         let mut conditions = Vec::new();
         self.visit_atoms(&mut |atom| {
             let Atom::Data(data) = atom else { return };
@@ -407,18 +413,21 @@ impl IndexExpr {
     }
 
     /// Returns true when some atom anywhere in the expression satisfies the predicate.
-    pub fn any_atom(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
+    pub fn any_atom(&self, test: &mut dyn FnMut(&Atom<I>) -> bool) -> bool {
         let mut found = false;
         self.visit_atoms(&mut |atom| found = found || test(atom));
         found
     }
 }
 
-impl Term {
+impl<I: Ids> Term<I> {
     /// The product with atoms replaced, or `None` where none is replaced.
-    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+    fn try_substitute(
+        &self,
+        replace: &mut dyn FnMut(&Atom<I>) -> Option<IndexExpr<I>>,
+    ) -> Option<IndexExpr<I>> {
         let mut kept = SmallVec::new();
-        let mut changed: Option<IndexExpr> = None;
+        let mut changed: Option<IndexExpr<I>> = None;
         for factor in &self.factors {
             match factor.try_substitute(replace) {
                 None => kept.push(factor.clone()),
@@ -438,10 +447,13 @@ impl Term {
     }
 }
 
-impl Atom {
+impl<I: Ids> Atom<I> {
     /// The replacement of the atom, or `None` where it stays unchanged.
-    fn try_substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
-        let mut both = |pair: &(IndexExpr, IndexExpr)| match (
+    fn try_substitute(
+        &self,
+        replace: &mut dyn FnMut(&Atom<I>) -> Option<IndexExpr<I>>,
+    ) -> Option<IndexExpr<I>> {
+        let mut both = |pair: &(IndexExpr<I>, IndexExpr<I>)| match (
             pair.0.try_substitute(replace),
             pair.1.try_substitute(replace),
         ) {
@@ -479,7 +491,7 @@ impl Atom {
         })
     }
 
-    fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
+    fn eval(&self, leaf: &mut dyn FnMut(&Atom<I>) -> Option<i64>) -> Option<i64> {
         Some(match self {
             Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) => leaf(self)?,
             Atom::FloorDiv(pair) => floor_div(pair.0.eval(leaf)?, pair.1.eval(leaf)?)?,
@@ -490,7 +502,7 @@ impl Atom {
         })
     }
 
-    fn visit<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
+    fn visit<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom<I>)) {
         visit(self);
         match self {
             Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
@@ -508,7 +520,7 @@ impl Atom {
     }
 }
 
-fn visit_expr<'s>(expr: &'s Expr, visit: &mut dyn FnMut(&'s Atom)) {
+fn visit_expr<'s, I: Ids>(expr: &'s Expr<I>, visit: &mut dyn FnMut(&'s Atom<I>)) {
     match &expr.kind {
         ExprKind::Index(index) => index.visit_atoms(visit),
         ExprKind::Load(access) => access.indices.iter().for_each(|index| index.visit_atoms(visit)),
@@ -516,10 +528,10 @@ fn visit_expr<'s>(expr: &'s Expr, visit: &mut dyn FnMut(&'s Atom)) {
     }
 }
 
-impl Data {
+impl<I: Ids> Data<I> {
     /// The bounds that are known without reading the data: the declared ones, or those of a narrow
     /// unsigned type. The pair is the first value, and one past the last.
-    pub fn bounds(&self) -> Option<(IndexExpr, IndexExpr)> {
+    pub fn bounds(&self) -> Option<(IndexExpr<I>, IndexExpr<I>)> {
         if self.declared.is_some() {
             return self.declared.clone();
         }
@@ -534,14 +546,14 @@ impl Data {
 }
 
 /// The type of a value before the widening casts around it.
-fn type_before_widening(value: &Expr) -> DType {
+fn type_before_widening<I: Ids>(value: &Expr<I>) -> DType {
     match &value.kind {
         ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => type_before_widening(inner),
         _ => value.dtype,
     }
 }
 
-fn ordered_pair(left: &IndexExpr, right: &IndexExpr) -> (IndexExpr, IndexExpr) {
+fn ordered_pair<I: Ids>(left: &IndexExpr<I>, right: &IndexExpr<I>) -> (IndexExpr<I>, IndexExpr<I>) {
     if left <= right { (left.clone(), right.clone()) } else { (right.clone(), left.clone()) }
 }
 
@@ -575,6 +587,7 @@ pub fn greatest_common_divisor(left: i64, right: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::VarId;
 
     fn i() -> IndexExpr {
         IndexExpr::var(VarId(0))

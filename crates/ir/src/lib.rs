@@ -26,6 +26,7 @@ pub mod builder;
 pub mod check;
 pub mod dtype;
 pub mod expr;
+pub mod ids;
 pub mod index;
 pub mod interval;
 pub mod nest;

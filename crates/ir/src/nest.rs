@@ -1,8 +1,9 @@
 //! Loop nests with explicit loops: the only input of code generation.
 //!
 //! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs
-//! with its own tables: in a loop nest a [`TensorId`] points into [`LoopNest::buffers`] and a
-//! [`VarId`] into [`LoopNest::vars`]. Sizes are numbers here, so no subscript holds a symbol.
+//! with its own ids: an [`Access`] names a buffer by its [`BufferId`], and subscripts depend on loop
+//! variables by their [`LoopVarId`]. The names [`Expr`], [`IndexExpr`] and so on of this module stand
+//! for expressions with these ids. Sizes are numbers here, so no subscript holds a symbol.
 //!
 //! What the statements mean:
 //! - a [`For`] runs its body with its variable at 0, 1, … up to its extent. [`LoopKind`] selects
@@ -61,9 +62,29 @@
 //! `body`.
 
 use crate::dtype::DType;
-use crate::expr::{Access, Expr};
-use crate::index::IndexExpr;
-use crate::program::{ReduceOp, Scalar, TensorId, VarId};
+use crate::ids::{InNest, id};
+use crate::program::{ReduceOp, Scalar, TensorId};
+use crate::{expr, index, program};
+
+id!(BufferId, "a buffer of a loop nest");
+id!(LoopVarId, "a loop variable of a loop nest");
+
+/// A buffer with one subscript per dimension.
+pub type Access = expr::Access<InNest>;
+/// A value.
+pub type Expr = expr::Expr<InNest>;
+/// The kinds of value.
+pub type ExprKind = expr::ExprKind<InNest>;
+/// A subscript, condition or extent.
+pub type IndexExpr = index::IndexExpr<InNest>;
+/// An integer times a product of atoms, in an [`IndexExpr`].
+pub type Term = index::Term<InNest>;
+/// A factor of the terms of an [`IndexExpr`].
+pub type Atom = index::Atom<InNest>;
+/// An integer value read or computed from data, in an [`IndexExpr`].
+pub type Data = index::Data<InNest>;
+/// The values of a loop variable.
+pub type Range = program::Range<InNest>;
 
 /// How to compute a program: loops, buffers, and stores.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,7 +182,7 @@ pub enum Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct For {
     /// The loop variable.
-    pub var: VarId,
+    pub var: LoopVarId,
     /// The trip count. Where the loop is a vector or unrolled loop, it is a number.
     pub extent: IndexExpr,
     /// How the iterations execute.
@@ -228,7 +249,7 @@ pub struct If {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocate {
     /// The buffer, of scope `Scratch`, `Shared` or `Register`.
-    pub buffer: TensorId,
+    pub buffer: BufferId,
     /// The statements that may use the buffer.
     pub body: Vec<Stmt>,
 }
@@ -289,7 +310,7 @@ pub enum ClaimRole {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
     /// The variable of the directly enclosing loop.
-    pub lane: VarId,
+    pub lane: LoopVarId,
     /// The operator that merges the values of two threads.
     pub op: ReduceOp,
     /// The store of the total. Its target's subscripts do not depend on the lane, its value is the
@@ -368,12 +389,12 @@ impl For {
 
 impl LoopNest {
     /// The buffer behind an id.
-    pub fn buffer(&self, id: TensorId) -> &Buffer {
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.index()]
     }
 
     /// The name of a variable.
-    pub fn var_name(&self, id: VarId) -> &str {
+    pub fn var_name(&self, id: LoopVarId) -> &str {
         &self.vars[id.index()].name
     }
 }

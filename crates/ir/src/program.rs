@@ -12,22 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, Origin};
+use crate::ids::{Ids, InProgram, id};
 use crate::index::IndexExpr;
-
-macro_rules! id {
-    ($name:ident, $what:literal) => {
-        #[doc = concat!("Points at ", $what, ".")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// The position in the table that the id points into.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
 
 id!(TensorId, "a tensor of a program");
 id!(VarId, "an index variable of a program");
@@ -145,16 +131,17 @@ pub enum VarKind {
 
 /// Integers from `from` up to, not including, `to`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Range {
+#[serde(bound = "")]
+pub struct Range<I: Ids = InProgram> {
     /// The first value.
-    pub from: IndexExpr,
+    pub from: IndexExpr<I>,
     /// One past the last value.
-    pub to: IndexExpr,
+    pub to: IndexExpr<I>,
 }
 
-impl Range {
+impl<I: Ids> Range<I> {
     /// The number of values in the range.
-    pub fn extent(&self) -> IndexExpr {
+    pub fn extent(&self) -> IndexExpr<I> {
         self.to.sub(&self.from)
     }
 }

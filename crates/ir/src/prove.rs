@@ -12,9 +12,9 @@
 
 use std::cell::Cell;
 
+use crate::ids::Ids;
 use crate::index::{Atom, IndexExpr};
 use crate::interval::{Knowledge, is_nonnegative_by_least_values, lower_bound, upper_bound};
-use crate::program::VarId;
 
 /// The maximal number of replacements that one proof may try.
 const BUDGET: usize = 4000;
@@ -23,16 +23,20 @@ const MOST_FACTS: usize = 3;
 
 /// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is
 /// non-negative.
-pub fn can_prove_nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
+pub fn can_prove_nonnegative<I: Ids>(
+    goal: &IndexExpr<I>,
+    facts: &[IndexExpr<I>],
+    known: &dyn Knowledge<I>,
+) -> bool {
     can_prove_nonnegative_within(BUDGET, goal, facts, known)
 }
 
 /// Like `nonnegative`, with a given budget of replacements.
-pub fn can_prove_nonnegative_within(
+pub fn can_prove_nonnegative_within<I: Ids>(
     budget: usize,
-    goal: &IndexExpr,
-    facts: &[IndexExpr],
-    known: &dyn Knowledge,
+    goal: &IndexExpr<I>,
+    facts: &[IndexExpr<I>],
+    known: &dyn Knowledge<I>,
 ) -> bool {
     let search = Search { facts, known, budget: Cell::new(budget) };
     // Most proofs need at most one fact, and each further fact multiplies the search space, so
@@ -41,7 +45,7 @@ pub fn can_prove_nonnegative_within(
 }
 
 /// The larger of two expressions, without a `max` where one is provably the larger.
-pub fn larger(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
+pub fn larger<I: Ids>(left: &IndexExpr<I>, right: &IndexExpr<I>, known: &dyn Knowledge<I>) -> IndexExpr<I> {
     if can_prove_nonnegative(&left.sub(right), &[], known) {
         left.clone()
     } else if can_prove_nonnegative(&right.sub(left), &[], known) {
@@ -52,7 +56,7 @@ pub fn larger(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> Ind
 }
 
 /// The smaller of two expressions, without a `min` where one is provably the smaller.
-pub fn smaller(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> IndexExpr {
+pub fn smaller<I: Ids>(left: &IndexExpr<I>, right: &IndexExpr<I>, known: &dyn Knowledge<I>) -> IndexExpr<I> {
     if can_prove_nonnegative(&left.sub(right), &[], known) {
         right.clone()
     } else if can_prove_nonnegative(&right.sub(left), &[], known) {
@@ -62,9 +66,9 @@ pub fn smaller(left: &IndexExpr, right: &IndexExpr, known: &dyn Knowledge) -> In
     }
 }
 
-struct Search<'a> {
-    facts: &'a [IndexExpr],
-    known: &'a dyn Knowledge,
+struct Search<'a, I: Ids> {
+    facts: &'a [IndexExpr<I>],
+    known: &'a dyn Knowledge<I>,
     budget: Cell<usize>,
 }
 
@@ -75,13 +79,13 @@ enum Sign {
     Negative,
 }
 
-impl Search<'_> {
+impl<I: Ids> Search<'_, I> {
     /// The whole search for one goal: by elimination, else after subtracting up to `more` facts.
-    fn prove(&self, goal: &IndexExpr, more: usize) -> bool {
+    fn prove(&self, goal: &IndexExpr<I>, more: usize) -> bool {
         self.eliminate(goal, more) || self.prove_with_fact(goal, more)
     }
 
-    fn prove_with_fact(&self, goal: &IndexExpr, more: usize) -> bool {
+    fn prove_with_fact(&self, goal: &IndexExpr<I>, more: usize) -> bool {
         more > 0
             && self.facts.iter().any(|fact| {
                 shares_an_atom(goal, fact) && self.spend() && self.prove(&goal.sub(fact), more - 1)
@@ -95,7 +99,7 @@ impl Search<'_> {
     }
 
     /// Replaces one atom after the other until only sizes are left.
-    fn eliminate(&self, goal: &IndexExpr, more: usize) -> bool {
+    fn eliminate(&self, goal: &IndexExpr<I>, more: usize) -> bool {
         if let Some(value) = goal.as_constant() {
             return value >= 0;
         }
@@ -113,7 +117,7 @@ impl Search<'_> {
         let Some(sign) = self.sign(&coefficient) else {
             return false;
         };
-        let with = |value: &IndexExpr| rest.add(&coefficient.mul(value));
+        let with = |value: &IndexExpr<I>| rest.add(&coefficient.mul(value));
         match &atom {
             Atom::Var(var) => self.known.range(*var).is_some_and(|range| {
                 let end = if sign == Sign::Positive { range.from } else { range.to.offset(-1) };
@@ -154,13 +158,13 @@ impl Search<'_> {
     /// The atom to replace next. A variable inside a compound atom must stay until that atom is
     /// gone. Any other variable goes first, because the end of its range may cancel a quotient
     /// whose bounds would lose precision.
-    fn next_atom(&self, goal: &IndexExpr) -> Option<Atom> {
+    fn next_atom(&self, goal: &IndexExpr<I>) -> Option<Atom<I>> {
         let atoms = || goal.terms().iter().flat_map(|term| &term.factors);
-        let compound = |atom: &Atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_));
+        let compound = |atom: &Atom<I>| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_));
         let inside =
-            |var: VarId| atoms().any(|atom| compound(atom) && IndexExpr::atom(atom.clone()).mentions(var));
-        let bounded = |atom: &&Atom| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some());
-        let free = |atom: &&Atom| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some() && !inside(*var));
+            |var: I::Var| atoms().any(|atom| compound(atom) && IndexExpr::atom(atom.clone()).mentions(var));
+        let bounded = |atom: &&Atom<I>| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some());
+        let free = |atom: &&Atom<I>| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some() && !inside(*var));
         atoms()
             .find(|atom| matches!(atom, Atom::Min(_) | Atom::Max(_)))
             .or_else(|| atoms().find(free))
@@ -169,7 +173,7 @@ impl Search<'_> {
             .cloned()
     }
 
-    fn sign(&self, coefficient: &IndexExpr) -> Option<Sign> {
+    fn sign(&self, coefficient: &IndexExpr<I>) -> Option<Sign> {
         if self.is_never_negative(coefficient) {
             Some(Sign::Positive)
         } else if self.is_never_negative(&coefficient.scale(-1)) {
@@ -179,7 +183,7 @@ impl Search<'_> {
         }
     }
 
-    fn is_never_negative(&self, expr: &IndexExpr) -> bool {
+    fn is_never_negative(&self, expr: &IndexExpr<I>) -> bool {
         match expr.as_constant() {
             Some(value) => value >= 0,
             None => {
@@ -190,21 +194,21 @@ impl Search<'_> {
         }
     }
 
-    fn is_positive(&self, expr: &IndexExpr) -> bool {
+    fn is_positive(&self, expr: &IndexExpr<I>) -> bool {
         is_nonnegative_by_least_values(&expr.offset(-1), self.known)
     }
 }
 
 /// Goals without the quotient that each imply `coefficient * floor(value/by) + rest >= 0`, where
 /// `by` is positive.
-fn quotient_bounds(
-    coefficient: &IndexExpr,
-    rest: &IndexExpr,
+fn quotient_bounds<I: Ids>(
+    coefficient: &IndexExpr<I>,
+    rest: &IndexExpr<I>,
     sign: Sign,
-    value: &IndexExpr,
-    by: &IndexExpr,
-    known: &dyn Knowledge,
-) -> Vec<IndexExpr> {
+    value: &IndexExpr<I>,
+    by: &IndexExpr<I>,
+    known: &dyn Knowledge<I>,
+) -> Vec<IndexExpr<I>> {
     // With coefficient 1 or -1 the bound is exact: floor(v/b) >= -r is v >= -r*b, and floor(v/b) <=
     // r is v <= r*b + b-1.
     match coefficient.as_constant() {
@@ -229,7 +233,7 @@ fn quotient_bounds(
     goals
 }
 
-fn shares_an_atom(goal: &IndexExpr, fact: &IndexExpr) -> bool {
+fn shares_an_atom<I: Ids>(goal: &IndexExpr<I>, fact: &IndexExpr<I>) -> bool {
     let mut atoms = goal.terms().iter().flat_map(|term| &term.factors);
     atoms.any(|atom| fact.terms().iter().any(|term| term.factors.contains(atom)))
 }
@@ -237,7 +241,7 @@ fn shares_an_atom(goal: &IndexExpr, fact: &IndexExpr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Range, SymbolId};
+    use crate::program::{Range, SymbolId, VarId};
 
     /// Variable 0 is in 0:N and variable 1 in 0:K. N is symbol 0, K is symbol 1, and symbol 2 is
     /// any positive scalar.

@@ -27,6 +27,7 @@ use thiserror::Error;
 use crate::check::{Definedness, check, describe};
 use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::ids::{Id, Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::print::{self, Names};
 use crate::program::{
@@ -243,28 +244,30 @@ impl Tables for ProgramScope<'_> {
 
 /// The tables that the ids of an expression point into, at one position of the program, and the
 /// rules for the expression.
-pub(crate) trait Tables {
+pub(crate) trait Tables<I: Ids = InProgram> {
     /// The names behind the ids.
-    fn names(&self) -> &dyn Names;
+    fn names(&self) -> &dyn Names<I>;
     /// Returns true when the variable is in scope here.
-    fn in_scope(&self, var: VarId) -> bool;
+    fn in_scope(&self, var: I::Var) -> bool;
     /// Returns true when the symbol exists.
     fn has_symbol(&self, symbol: SymbolId) -> bool;
     /// A scalar parameter, if it exists.
     fn scalar(&self, id: ScalarId) -> Option<&Scalar>;
     /// The type and the rank of a tensor, if it exists.
-    fn tensor(&self, id: TensorId) -> Option<(DType, usize)>;
+    fn tensor(&self, id: I::Tensor) -> Option<(DType, usize)>;
     /// Checks the rules for an access to an existing tensor beyond its type and rank.
-    fn check_access_rules(&self, _: &Access) -> Verdict {
+    fn check_access_rules(&self, _: &Access<I>) -> Verdict {
         Ok(())
     }
 
     /// Checks a subscript, bound or extent.
-    fn index(&self, expr: &IndexExpr) -> Verdict {
+    fn index(&self, expr: &IndexExpr<I>) -> Verdict {
         let mut verdict = Ok(());
         expr.visit_atoms(&mut |atom| {
             let found = match atom {
-                Atom::Var(var) if !self.in_scope(*var) => Err(format!("variable {} out of scope", var.0)),
+                Atom::Var(var) if !self.in_scope(*var) => {
+                    Err(format!("variable {} out of scope", var.index()))
+                }
                 Atom::Symbol(symbol) if !self.has_symbol(*symbol) => {
                     Err(format!("symbol {} does not exist", symbol.0))
                 }
@@ -291,7 +294,7 @@ pub(crate) trait Tables {
     }
 
     /// Checks an access that is read as a value of `dtype`.
-    fn load(&self, access: &Access, dtype: DType) -> Verdict {
+    fn load(&self, access: &Access<I>, dtype: DType) -> Verdict {
         let (declared, _) = self.tensor(access.tensor).ok_or("the tensor of an access does not exist")?;
         let name = || self.names().tensor(access.tensor).to_owned();
         ensure(declared == dtype, || {
@@ -301,7 +304,7 @@ pub(crate) trait Tables {
     }
 
     /// Checks an access, read or written.
-    fn access(&self, access: &Access) -> Verdict {
+    fn access(&self, access: &Access<I>) -> Verdict {
         let (_, rank) = self.tensor(access.tensor).ok_or("the tensor of an access does not exist")?;
         let name = || self.names().tensor(access.tensor).to_owned();
         let count = access.indices.len();
@@ -313,8 +316,8 @@ pub(crate) trait Tables {
     }
 
     /// Checks a value.
-    fn expr(&self, expr: &Expr) -> Verdict {
-        let expect_type = |operand: &Expr, dtype: DType| {
+    fn expr(&self, expr: &Expr<I>) -> Verdict {
+        let expect_type = |operand: &Expr<I>, dtype: DType| {
             ensure(operand.dtype == dtype, || {
                 format!("{} where {dtype} is needed: {}", operand.dtype, print::expr(operand, self.names()))
             })
@@ -381,7 +384,7 @@ pub(crate) trait Tables {
 
 /// Collects the data in a subscript that is not inside other data. The check of each outer data
 /// value covers the data inside it, so nested subscripts are checked only once.
-fn outermost_data<'e>(expr: &'e IndexExpr, found: &mut Vec<&'e Data>) {
+fn outermost_data<'e, I: Ids>(expr: &'e IndexExpr<I>, found: &mut Vec<&'e Data<I>>) {
     for factor in expr.terms().iter().flat_map(|term| &term.factors) {
         match factor {
             Atom::Data(data) => found.push(data),

@@ -15,10 +15,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::expr::Access;
-use crate::index::IndexExpr;
-use crate::nest::{Claim, Combine, For, Stmt, Store};
-use crate::program::TensorId;
+use crate::nest::{Access, BufferId, Claim, Combine, For, IndexExpr, Stmt, Store};
 
 impl Stmt {
     /// The statements directly inside, in order: the body of a loop or an allocation, both sides of
@@ -203,7 +200,7 @@ pub fn any_loop(stmts: &[Stmt], test: impl Fn(&For) -> bool) -> bool {
 }
 
 /// The buffers that the statements load from, store to or prefetch.
-pub fn buffers(stmts: &[Stmt]) -> BTreeSet<TensorId> {
+pub fn buffers(stmts: &[Stmt]) -> BTreeSet<BufferId> {
     let mut found = BTreeSet::new();
     visit(stmts, &mut |stmt| stmt.visit_own_accesses(&mut |access| _ = found.insert(access.tensor)));
     found
@@ -245,13 +242,12 @@ pub fn rewrite(stmts: Vec<Stmt>, each: &mut impl FnMut(Stmt, &mut Vec<Stmt>)) ->
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::expr::{Expr, Number, Origin};
-    use crate::nest::{Allocate, If, LoopKind};
-    use crate::program::VarId;
+    use crate::expr::{Number, Origin};
+    use crate::nest::{Allocate, Expr, If, LoopKind, LoopVarId};
 
     fn store(at: i64) -> Stmt {
         let indices = vec![IndexExpr::constant(at)];
-        let target = Access { tensor: TensorId(0), indices, origin: Origin::default() };
+        let target = Access { tensor: BufferId(0), indices, origin: Origin::default() };
         let value = Expr::literal(DType::Int32, Number::Int(0));
         Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
     }
@@ -259,15 +255,15 @@ mod tests {
     /// A loop around a choice between the stores 0 and 1, and an allocation around the store 2.
     fn nested() -> Vec<Stmt> {
         let choice = If {
-            conditions: vec![IndexExpr::var(VarId(0))],
+            conditions: vec![IndexExpr::var(LoopVarId(0))],
             then: vec![store(0)],
             otherwise: vec![store(1)],
         };
         let extent = IndexExpr::constant(4);
         let body = vec![Stmt::If(choice)];
         vec![
-            Stmt::For(For { var: VarId(0), extent, kind: LoopKind::Serial, body }),
-            Stmt::Allocate(Allocate { buffer: TensorId(0), body: vec![store(2)] }),
+            Stmt::For(For { var: LoopVarId(0), extent, kind: LoopKind::Serial, body }),
+            Stmt::Allocate(Allocate { buffer: BufferId(0), body: vec![store(2)] }),
         ]
     }
 
@@ -285,7 +281,7 @@ mod tests {
         assert_eq!(places(&stmts), [0, 1, 2]);
         let second = |stmt: &Stmt| stmt.any_own_index(&mut |index| index.as_constant() == Some(1));
         assert!(any(&stmts, &mut |stmt| stmt.is_leaf() && second(stmt)));
-        assert!(any_loop(&stmts, |own| own.var == VarId(0)));
+        assert!(any_loop(&stmts, |own| own.var == LoopVarId(0)));
         let mut seen = 0;
         let stopped = try_visit(&stmts, &mut |stmt| {
             seen += 1;

@@ -4,32 +4,31 @@
 //! expressions with quotients and remainders by positive numbers, `min` and `max`. An expression
 //! that depends on data or multiplies variables has no conversion.
 
+use tilewright_ir::ids::{Ids, InProgram};
 use tilewright_ir::interval::{self, Interval, Intervals};
-use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Term, VarId};
+use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Term};
 use tilewright_isl::{Affine, Context, Map, Set};
-
-/// The variable of a coordinate that belongs to no variable.
-const NO_VARIABLE: VarId = VarId(u32::MAX);
 
 /// The variables that the coordinates of a vector stand for.
 #[derive(Clone, Debug)]
-pub struct Coordinates {
+pub struct Coordinates<I: Ids = InProgram> {
     context: Context,
-    vars: Vec<VarId>,
+    /// A coordinate of longer vectors may stand for no variable.
+    vars: Vec<Option<I::Var>>,
     /// The least and the greatest value of each variable, where they are known.
     ranges: Vec<Option<(i64, i64)>>,
 }
 
-impl Coordinates {
+impl<I: Ids> Coordinates<I> {
     /// Vectors without coordinates.
-    pub fn new(context: &Context) -> Coordinates {
+    pub fn new(context: &Context) -> Coordinates<I> {
         Coordinates { context: context.clone(), vars: Vec::new(), ranges: Vec::new() }
     }
 
     /// The same variables as part of longer vectors, which have `all` coordinates. These variables
     /// start at `offset`.
-    pub fn embedded(&self, offset: usize, all: usize) -> Coordinates {
-        let mut vars = vec![NO_VARIABLE; all];
+    pub fn embedded(&self, offset: usize, all: usize) -> Coordinates<I> {
+        let mut vars = vec![None; all];
         let mut ranges = vec![None; all];
         vars[offset..offset + self.len()].copy_from_slice(&self.vars);
         ranges[offset..offset + self.len()].copy_from_slice(&self.ranges);
@@ -38,14 +37,14 @@ impl Coordinates {
 
     /// Adds a coordinate for a variable, with the variable's least and greatest value if they are
     /// known.
-    pub fn add(&mut self, var: VarId, range: Option<(i64, i64)>) {
-        self.vars.push(var);
+    pub fn add(&mut self, var: I::Var, range: Option<(i64, i64)>) {
+        self.vars.push(Some(var));
         self.ranges.push(range);
     }
 
     /// The variables, in the order of their coordinates.
-    pub fn vars(&self) -> &[VarId] {
-        &self.vars
+    pub fn vars(&self) -> impl Iterator<Item = I::Var> {
+        self.vars.iter().copied().flatten()
     }
 
     /// The number of coordinates.
@@ -65,8 +64,8 @@ impl Coordinates {
 
     /// The coordinate of a variable. If several coordinates have the same variable, the last one
     /// counts.
-    pub fn position(&self, var: VarId) -> Option<usize> {
-        self.vars.iter().rposition(|own| *own == var)
+    pub fn position(&self, var: I::Var) -> Option<usize> {
+        self.vars.iter().rposition(|own| *own == Some(var))
     }
 
     /// A number as a constant function.
@@ -76,17 +75,17 @@ impl Coordinates {
 
     /// The value of an expression, or `None` if the expression depends on data or multiplies
     /// variables.
-    pub fn affine(&self, expr: &IndexExpr) -> Option<Affine> {
+    pub fn affine(&self, expr: &IndexExpr<I>) -> Option<Affine> {
         let start = self.constant(expr.constant_part());
         expr.terms().iter().try_fold(start, |sum, term| Some(sum.add(&self.term(term)?)))
     }
 
-    fn term(&self, term: &Term) -> Option<Affine> {
+    fn term(&self, term: &Term<I>) -> Option<Affine> {
         let [factor] = term.factors.as_slice() else { return None };
         Some(self.atom(factor)?.scale(term.coefficient))
     }
 
-    fn atom(&self, atom: &Atom) -> Option<Affine> {
+    fn atom(&self, atom: &Atom<I>) -> Option<Affine> {
         match atom {
             Atom::Var(var) => Some(Affine::variable(&self.context, self.len(), self.position(*var)?)),
             Atom::FloorDiv(pair) => self.quotient(pair, Affine::floor_div),
@@ -99,7 +98,7 @@ impl Coordinates {
 
     fn quotient(
         &self,
-        pair: &(IndexExpr, IndexExpr),
+        pair: &(IndexExpr<I>, IndexExpr<I>),
         operation: fn(&Affine, i64) -> Affine,
     ) -> Option<Affine> {
         let by = pair.1.as_constant().filter(|by| *by > 0)?;
@@ -109,13 +108,13 @@ impl Coordinates {
     /// Maps vectors to the elements that subscripts name, in an array of this shape. A subscript
     /// that has no conversion may be any index of its dimension. Also returns whether all
     /// subscripts have one.
-    pub fn elements(&self, indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
+    pub fn elements(&self, indices: &[IndexExpr<I>], shape: &[i64]) -> (Map, bool) {
         self.elements_after(&[], indices, shape)
     }
 
     /// The same map as `elements`, with the values of the functions `before` in front of the
     /// subscripts.
-    pub fn elements_after(&self, before: &[Affine], indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
+    pub fn elements_after(&self, before: &[Affine], indices: &[IndexExpr<I>], shape: &[i64]) -> (Map, bool) {
         let functions: Vec<Option<Affine>> = before
             .iter()
             .map(|own| Some(own.clone()))
@@ -139,14 +138,14 @@ impl Coordinates {
 
     /// The vectors at which all expressions are at least 0. Also returns whether all expressions
     /// have a conversion; one without a conversion counts as true.
-    pub fn all_nonnegative(&self, conditions: &[IndexExpr]) -> (Set, bool) {
+    pub fn all_nonnegative(&self, conditions: &[IndexExpr<I>]) -> (Set, bool) {
         let values: Vec<Affine> = conditions.iter().filter_map(|condition| self.affine(condition)).collect();
         (Set::where_nonnegative(&self.context, self.len(), &values), values.len() == conditions.len())
     }
 
     /// The vectors at which a condition holds. Returns `None` if the condition depends on data, or
     /// if one of its sides may overflow its type.
-    pub fn condition(&self, expr: &Expr) -> Option<Set> {
+    pub fn condition(&self, expr: &Expr<I>) -> Option<Set> {
         match &expr.kind {
             ExprKind::Literal(number) => Some(match number.is_true() {
                 true => Set::universe(&self.context, self.len()),
@@ -188,7 +187,7 @@ impl Coordinates {
 
     /// The exact value of an index or a number in a value expression, if the expression's type can
     /// represent it.
-    fn index_value(&self, expr: &Expr) -> Option<Affine> {
+    fn index_value(&self, expr: &Expr<I>) -> Option<Affine> {
         match &expr.kind {
             ExprKind::Literal(number) if !expr.dtype.is_float() => {
                 Some(self.constant(i64::try_from(number.as_i128()).ok()?))
@@ -199,24 +198,24 @@ impl Coordinates {
     }
 
     /// Checks whether a type represents all values of an expression exactly.
-    pub fn fits(&self, index: &IndexExpr, dtype: DType) -> bool {
+    pub fn fits(&self, index: &IndexExpr<I>, dtype: DType) -> bool {
         let Some((low, high)) = dtype.integer_bounds() else { return false };
         self.range(index).is_some_and(|range| range.low >= low && range.high <= high)
     }
 
     /// The interval of an expression, computed from the intervals of its variables.
-    pub fn range(&self, expr: &IndexExpr) -> Option<Interval> {
+    pub fn range(&self, expr: &IndexExpr<I>) -> Option<Interval> {
         interval::interval(expr, self)
     }
 }
 
-impl Intervals for Coordinates {
-    fn var(&self, var: VarId) -> Option<Interval> {
+impl<I: Ids> Intervals<I> for Coordinates<I> {
+    fn var(&self, var: I::Var) -> Option<Interval> {
         let (low, high) = self.ranges[self.position(var)?]?;
         Some(Interval { low: low.into(), high: high.into() })
     }
 
-    fn data(&self, _: &Data) -> Option<Interval> {
+    fn data(&self, _: &Data<I>) -> Option<Interval> {
         None
     }
 }

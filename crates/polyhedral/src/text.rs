@@ -82,9 +82,9 @@ fn describe_dependence(model: &Model, dependence: &Dependence) -> Answer<String>
 
 /// Prints an instance as `(t=1, i=3)`.
 pub fn describe_instance(model: &Model, own: &Instances, values: &[i64]) -> String {
-    let parts = own.coordinates.vars().iter().zip(values);
+    let parts = own.coordinates.vars().zip(values);
     let parts: Vec<String> =
-        parts.map(|(var, value)| format!("{}={value}", model.program.var(*var).name)).collect();
+        parts.map(|(var, value)| format!("{}={value}", model.program.var(var).name)).collect();
     format!("({})", parts.join(", "))
 }
 
@@ -97,8 +97,8 @@ fn describe_distance(
     dependence: &Dependence,
 ) -> Answer<String> {
     let shared: Vec<(usize, usize, String)> = if dependence.from == dependence.to {
-        let all = 0..from.coordinates.len();
-        all.map(|at| (at, at, model.program.var(from.coordinates.vars()[at]).name.clone())).collect()
+        let all = from.coordinates.vars().enumerate();
+        all.map(|(at, var)| (at, at, model.program.var(var).name.clone())).collect()
     } else {
         let all = 0..from.common_loops(to);
         all.map(|at| (at, at, model.program.var(from.loops[at]).name.clone())).collect()

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::{Array2, s};
-use tilewright_ir::nest::{self, For, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Origin, Program, TensorId, VarId};
+use tilewright_ir::nest::{
+    self, Access, BufferId, Expr, ExprKind, For, IndexExpr, LoopKind, LoopNest, LoopVar, LoopVarId, Scope,
+    Stmt, Store,
+};
+use tilewright_ir::{DType, Origin, Program, TensorId};
 use tilewright_runtime::{Buffer, Executable, Pool, View, ViewMut, copy, measure, timing};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::Cpu;
@@ -101,8 +104,8 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
         scope: Scope::Argument(TensorId(at)),
     };
     let access = |at: u32| Access {
-        tensor: TensorId(at),
-        indices: vec![IndexExpr::var(VarId(0))],
+        tensor: BufferId(at),
+        indices: vec![IndexExpr::var(LoopVarId(0))],
         origin: Origin::default(),
     };
     let value = Expr { dtype: DType::Float32, kind: ExprKind::Load(access(0)) };
@@ -115,7 +118,12 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
         buffers: vec![buffer(0, "a"), buffer(1, "o")],
         vars: vec![LoopVar { name: "i".into() }],
         setup: Vec::new(),
-        body: vec![Stmt::For(For { var: VarId(0), extent: IndexExpr::constant(4), kind, body: vec![store] })],
+        body: vec![Stmt::For(For {
+            var: LoopVarId(0),
+            extent: IndexExpr::constant(4),
+            kind,
+            body: vec![store],
+        })],
     }
 }
 

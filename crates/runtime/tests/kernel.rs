@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView, Axis, s};
-use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
-use tilewright_ir::{
-    Access, Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, Origin, Program, ReduceOp,
-    ScalarId, TensorId, VarId,
+use tilewright_ir::nest::{
+    Access, Allocate, Atom, Buffer, BufferId, Data, Expr, ExprKind, For, IndexExpr, LoopKind, LoopNest,
+    LoopVar, LoopVarId, Scope, Stmt, Store,
 };
+use tilewright_ir::{BinaryOp, DType, Number, Origin, Program, ReduceOp, ScalarId};
 use tilewright_runtime::kernel::OutOfBounds;
 use tilewright_runtime::{Bound, BuildError, Executable, Pool, RunError, View, ViewMut};
 use tilewright_syntax::{Bindings, check, parse};
@@ -36,7 +36,7 @@ fn argument(program: &Program, name: &str) -> Buffer {
 
 fn access(buffer: u32, indices: &[&IndexExpr]) -> Access {
     Access {
-        tensor: TensorId(buffer),
+        tensor: BufferId(buffer),
         indices: indices.iter().copied().cloned().collect(),
         origin: Origin::default(),
     }
@@ -57,11 +57,11 @@ fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
 }
 
 fn each(var: u32, extent: i64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
-    Stmt::For(For { var: VarId(var), extent: IndexExpr::constant(extent), kind, body })
+    Stmt::For(For { var: LoopVarId(var), extent: IndexExpr::constant(extent), kind, body })
 }
 
 fn var(var: u32) -> IndexExpr {
-    IndexExpr::var(VarId(var))
+    IndexExpr::var(LoopVarId(var))
 }
 
 fn vars(names: &[&str]) -> Vec<LoopVar> {
@@ -84,7 +84,7 @@ fn layer() -> (Program, LoopNest) {
     let fill = store(row, &[&j], Expr::binary(BinaryOp::Add, product, scalar));
     let empty = store(y, &[&i, &k], load(row, &[&k]));
     let with_row = Stmt::Allocate(Allocate {
-        buffer: TensorId(row),
+        buffer: BufferId(row),
         body: vec![
             each(1, COLUMNS, LoopKind::Serial, vec![fill]),
             each(2, COLUMNS, LoopKind::Serial, vec![empty]),

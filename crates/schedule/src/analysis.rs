@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tilewright_ir::ids::{Ids, InProgram};
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::{
     Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Range, Statement, SymbolId, VarId,
@@ -24,7 +25,7 @@ pub enum Stride {
 
 /// Returns the distance that an access moves with a variable. `distances` holds the stride of each
 /// dimension, in elements.
-pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
+pub fn stride<I: Ids>(indices: &[IndexExpr<I>], distances: &[i64], var: I::Var) -> Stride {
     let moving = indices.iter().zip(distances).filter(|(index, _)| index.mentions(var));
     let place = moving.fold(IndexExpr::constant(0), |place, (index, distance)| {
         place.add(&unclamped(index).scale(*distance))
@@ -38,7 +39,7 @@ pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
 }
 
 /// Returns a subscript as it is away from the borders: without the constants that it is clamped to.
-fn unclamped(index: &IndexExpr) -> IndexExpr {
+fn unclamped<I: Ids>(index: &IndexExpr<I>) -> IndexExpr<I> {
     index.substitute(&mut |atom| match atom {
         Atom::Min(pair) | Atom::Max(pair) => split_clamp(pair).map(|(free, _)| free.clone()),
         _ => None,
@@ -46,7 +47,7 @@ fn unclamped(index: &IndexExpr) -> IndexExpr {
 }
 
 /// The accesses in an expression, including those inside subscripts.
-pub fn accesses(expr: &Expr) -> Vec<Access> {
+pub fn accesses<I: Ids>(expr: &Expr<I>) -> Vec<Access<I>> {
     let mut found = Vec::new();
     expr.visit_reads(&mut |access| found.push(access.clone()));
     found
@@ -55,7 +56,7 @@ pub fn accesses(expr: &Expr) -> Vec<Access> {
 /// Returns the variables that a statement's value depends on other than by the elements it reads:
 /// as numbers, or in conditions that the variables' ranges do not decide.
 pub fn variables_in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId> {
-    let mut ranges = Ranges::default();
+    let mut ranges = Ranges::<InProgram>::default();
     let mut shifted = Vec::new();
     for var in &statement.vars {
         let range = &program.var(*var).range;
@@ -104,7 +105,7 @@ impl Knowledge for VariableRanges<'_> {
     }
 }
 
-fn collect_undecided_variables(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {
+fn collect_undecided_variables(expr: &Expr, ranges: &Ranges<InProgram>, found: &mut BTreeSet<VarId>) {
     if as_condition(expr, ranges).is_some_and(|condition| ranges.never_negative(&condition)) {
         return;
     }
@@ -117,7 +118,7 @@ fn collect_undecided_variables(expr: &Expr, ranges: &Ranges, found: &mut BTreeSe
 
 /// A rough count of the operations that an expression takes at one point. A call of a C library
 /// function counts as 20.
-pub fn operations(expr: &Expr) -> usize {
+pub fn operations<I: Ids>(expr: &Expr<I>) -> usize {
     let own = match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Cast(_) => 0,
         ExprKind::Load(_) | ExprKind::Unary(..) | ExprKind::Select(_) => 1,

@@ -12,8 +12,8 @@
 //! holds, with a pair of instances. The dependences are those of [`tilewright_polyhedral`]; read
 //! its `dependence.rs` next.
 
-use tilewright_ir::nest::{Axis, LoopKind};
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
 use tilewright_polyhedral::coordinates::elements_of;
 use tilewright_polyhedral::dependence::between;
 use tilewright_polyhedral::isl::{Affine, Answer, Context, Map, Set};
@@ -30,9 +30,9 @@ impl Draft<'_> {
     /// if a statement inside reads a tensor that a later statement of the program changes there.
     /// Otherwise the iterations of a statement's own loops are independent, up to the order of a
     /// reduction.
-    pub fn may_carry_dependence(&self, var: VarId) -> bool {
+    pub fn may_carry_dependence(&self, var: LoopVarId) -> bool {
         let body = self.body_of(var);
-        let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
+        let is_ordered = |var: &LoopVarId| self.loop_of(*var).role == LoopRole::Ordered;
         if is_ordered(&var) || self.loops_in(body).iter().any(is_ordered) {
             return true;
         }
@@ -46,17 +46,17 @@ impl Draft<'_> {
     /// another loop over threads and an ordered loop: no barrier can separate the iterations of
     /// that ordered loop. The same holds for loops over blocks, since blocks never wait for each
     /// other.
-    pub fn has_unsynchronised_ordered_loop(&self, var: VarId) -> bool {
-        let unit = |var: &VarId| match self.loop_of(*var).kind {
+    pub fn has_unsynchronised_ordered_loop(&self, var: LoopVarId) -> bool {
+        let unit = |var: &LoopVarId| match self.loop_of(*var).kind {
             LoopKind::Thread(_) => Some(UnitKind::Thread),
             LoopKind::Block(_) => Some(UnitKind::Block),
             _ => None,
         };
         let Some(own) = unit(&var) else { return false };
-        let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
+        let is_ordered = |var: &LoopVarId| self.loop_of(*var).role == LoopRole::Ordered;
         let [around, inside] = [self.loops_around(var), self.loops_in(self.body_of(var))];
-        let is_alike = |var: &VarId| unit(var) == Some(own);
-        let has_both = |loops: &[VarId]| loops.iter().any(is_alike) && loops.iter().any(is_ordered);
+        let is_alike = |var: &LoopVarId| unit(var) == Some(own);
+        let has_both = |loops: &[LoopVarId]| loops.iter().any(is_alike) && loops.iter().any(is_ordered);
         has_both(&around) || has_both(&inside)
     }
 
@@ -114,8 +114,8 @@ impl Draft<'_> {
     /// Returns true when every subscript is a mixed-radix number whose digits are loop variables of
     /// its own, so that the subscripts take each combination of values once. Most subscripts have
     /// this form.
-    fn are_mixed_radix(&self, path: &[VarId], indices: &[(&IndexExpr, i64)]) -> bool {
-        let mut all: Vec<VarId> = Vec::new();
+    fn are_mixed_radix(&self, path: &[LoopVarId], indices: &[(&IndexExpr, i64)]) -> bool {
+        let mut all: Vec<LoopVarId> = Vec::new();
         let counts = indices.iter().all(|(index, extent)| {
             let digits = self.mixed_radix_digits(index, *extent).unwrap_or_default();
             let are_new = digits.iter().all(|var| !all.contains(var));
@@ -126,7 +126,7 @@ impl Draft<'_> {
     }
 
     /// The digits of a subscript that is a mixed-radix number below the extent.
-    fn mixed_radix_digits(&self, index: &IndexExpr, extent: i64) -> Option<Vec<VarId>> {
+    fn mixed_radix_digits(&self, index: &IndexExpr, extent: i64) -> Option<Vec<LoopVarId>> {
         let digits = index.terms().iter().map(|term| match term.factors.as_slice() {
             [Atom::Var(var)] => Some((term.coefficient, *var)),
             _ => None,
@@ -143,11 +143,11 @@ impl Draft<'_> {
 
     /// The iterations that loops run, and whether the set holds just these. A bound that depends on
     /// data or multiplies variables is taken to hold, and the set is then a superset.
-    fn iterations(&self, coordinates: &Coordinates) -> (Set, bool) {
-        let bounds = coordinates.vars().iter().flat_map(|var| {
-            let own = self.loop_of(*var);
-            let last = own.extent.sub(&IndexExpr::var(*var)).offset(-1);
-            [IndexExpr::var(*var), last].into_iter().chain(own.guards.iter().cloned())
+    fn iterations(&self, coordinates: &Coordinates<InNest>) -> (Set, bool) {
+        let bounds = coordinates.vars().flat_map(|var| {
+            let own = self.loop_of(var);
+            let last = own.extent.sub(&IndexExpr::var(var)).offset(-1);
+            [IndexExpr::var(var), last].into_iter().chain(own.guards.iter().cloned())
         });
         coordinates.all_nonnegative(&bounds.collect::<Vec<_>>())
     }
@@ -155,7 +155,7 @@ impl Draft<'_> {
     /// Returns true when the tensor's own subscripts do not identify its elements: its buffer is
     /// allocated anew in every iteration of a loop, or it is not in memory at all. The step that
     /// made the tensor private has already checked its reads.
-    fn has_private_elements(&self, tensor: TensorId) -> bool {
+    fn has_private_elements(&self, tensor: BufferId) -> bool {
         let buffer = &self.buffers[tensor.index()];
         buffer.is_removed || buffer.allocated_at.is_some()
     }
@@ -178,7 +178,7 @@ struct DependenceCheck<'a> {
 struct Execution {
     id: StatementId,
     /// The loops around the draft's statement, outermost first.
-    path: Vec<VarId>,
+    path: Vec<LoopVarId>,
     /// The number of the program's statement.
     statement: usize,
     /// Whether these instances were inlined into the draft's statement.
@@ -224,7 +224,7 @@ impl DependenceCheck<'_> {
 
     /// The map from iterations to instances. A variable whose value is not known may take any
     /// value.
-    fn instances(&self, coordinates: &Coordinates, instance: &Instance) -> Map {
+    fn instances(&self, coordinates: &Coordinates<InNest>, instance: &Instance) -> Map {
         let start = Map::from_functions(&self.context, coordinates.len(), &[]);
         instance.point.iter().fold(start, |map, value| {
             let value = value.as_ref().and_then(|value| coordinates.affine(value));
@@ -242,7 +242,7 @@ impl DependenceCheck<'_> {
         second: &Execution,
         dependence: &Dependence,
     ) -> Answer<Option<(Vec<i64>, Vec<i64>)>> {
-        if self.draft.has_private_elements(dependence.tensor)
+        if self.draft.has_private_elements(self.draft.buffer_of(dependence.tensor))
             || dependence.relaxed && !self.is_concurrent(first)
         {
             return Ok(None);
@@ -286,7 +286,7 @@ impl DependenceCheck<'_> {
     fn in_order(&self, first: &Execution, second: &Execution, before_reduction: bool) -> Map {
         let both = first.path.iter().zip(&second.path);
         let common = both.take_while(|(own, other)| own == other).count();
-        let is_reduced = |var: &VarId| before_reduction && self.draft.is_reduced_by(*var, second.id);
+        let is_reduced = |var: &LoopVarId| before_reduction && self.draft.is_reduced_by(*var, second.id);
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
@@ -375,7 +375,7 @@ impl DependenceCheck<'_> {
     }
 }
 
-fn coordinates(context: &Context, path: &[VarId]) -> Coordinates {
+fn coordinates(context: &Context, path: &[LoopVarId]) -> Coordinates<InNest> {
     let mut coordinates = Coordinates::new(context);
     path.iter().for_each(|var| coordinates.add(*var, None));
     coordinates

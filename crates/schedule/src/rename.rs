@@ -7,7 +7,7 @@
 //! gives an id. The id is then written with its name in the draft of the second. The ids agree
 //! because the programs differ in nothing but names.
 
-use tilewright_ir::{Program, TensorId};
+use tilewright_ir::Program;
 use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, StatementId};
@@ -147,7 +147,7 @@ impl DraftPair<'_> {
 
     fn tensor(&self, name: &str) -> String {
         match self.from.find_tensor(name) {
-            Ok(TensorId(at)) => self.to.buffers[at as usize].buffer.name.clone(),
+            Ok(id) => self.to.buffers[id.index()].buffer.name.clone(),
             Err(_) => name.to_owned(),
         }
     }

@@ -63,8 +63,8 @@ mod broken {
     use std::collections::BTreeMap;
 
     use tilewright_interp::{Order, run, run_nest};
-    use tilewright_ir::nest::{LoopKind, Stmt};
-    use tilewright_ir::{IndexExpr, LoopNest, Program};
+    use tilewright_ir::nest::{IndexExpr, LoopKind, Stmt};
+    use tilewright_ir::{LoopNest, Program};
 
     use super::support::inputs;
 
@@ -237,11 +237,14 @@ fn broken_scatters_are_not_proved() {
 /// Where data chooses the elements that are set to zero, not all of them are.
 #[test]
 fn a_scatter_that_begins_only_where_data_says_is_not_proved() {
-    use tilewright_ir::nest::{ClaimRole, Stmt};
-    use tilewright_ir::{Atom, IndexExpr, VarId};
+    use tilewright_ir::nest::{BufferId, ClaimRole, IndexExpr, LoopVarId, Scope, Stmt};
 
     /// Sets the target of each store to a neutral element, in the loop `around`.
-    fn set_starts(stmts: &mut [Stmt], around: Option<VarId>, target: &dyn Fn(VarId) -> IndexExpr) -> usize {
+    fn set_starts(
+        stmts: &mut [Stmt],
+        around: Option<LoopVarId>,
+        target: &dyn Fn(LoopVarId) -> IndexExpr,
+    ) -> usize {
         let change = |stmt: &mut Stmt| match stmt {
             Stmt::For(own) => set_starts(&mut own.body, Some(own.var), target),
             Stmt::Allocate(own) => set_starts(&mut own.body, around, target),
@@ -260,7 +263,15 @@ fn a_scatter_that_begins_only_where_data_says_is_not_proved() {
     assert_eq!(prove(&program, &nest), Verdict::Proved);
     let statement = program.statements()[0].0;
     let (chosen, own) = (statement.indices[0].clone(), statement.vars[0]);
-    let target = |var| chosen.substitute(&mut |atom| (*atom == Atom::Var(own)).then(|| IndexExpr::var(var)));
+    let tensors: Vec<_> = nest.buffers.iter().map(|buffer| buffer.scope).collect();
+    let argument = |tensor| {
+        let at = tensors.iter().position(|scope| *scope == Scope::Argument(tensor));
+        at.map(|at| BufferId(at as u32))
+    };
+    let target = |around| {
+        let value = |var| (var == own).then(|| IndexExpr::var(around));
+        chosen.map_ids(&argument, &value).unwrap()
+    };
     assert_eq!(set_starts(&mut nest.body, None, &target), 1);
     assert!(broken::differs(&program, &nest), "{}", tilewright_ir::print::nest(&nest));
     let verdict = prove(&program, &nest);

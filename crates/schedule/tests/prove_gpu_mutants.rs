@@ -11,8 +11,10 @@ mod support;
 
 use support::{inputs, program, schedule};
 use tilewright_interp::{Order, run, run_nest};
-use tilewright_ir::nest::{Axis, Combine, For, If, LoopKind, Scope, Stmt, Store, Sync};
-use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, Program, ReduceOp, TensorId, print};
+use tilewright_ir::nest::{
+    Axis, BufferId, Combine, Expr, ExprKind, For, If, IndexExpr, LoopKind, Scope, Stmt, Store, Sync,
+};
+use tilewright_ir::{BinaryOp, LoopNest, Program, ReduceOp, print};
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::apply;
 use tilewright_target::Gpu;
@@ -183,7 +185,7 @@ fn without_conditions(nest: &LoopNest) -> Vec<(String, LoopNest)> {
 
 /// Nests that load a register of the thread at the opposite end.
 fn with_registers_of_others(nest: &LoopNest) -> Vec<(String, LoopNest)> {
-    let in_registers = |id: TensorId| nest.buffer(id).scope == Scope::Register;
+    let in_registers = |id: BufferId| nest.buffer(id).scope == Scope::Register;
     changed(nest, "a register of another thread", &|stmt| {
         let (Stmt::Store(Store { value, .. }) | Stmt::Combine(Combine { store: Store { value, .. }, .. })) =
             stmt

@@ -15,8 +15,8 @@ use std::path::Path;
 
 use support::{cpu, inputs, programs};
 use tilewright_interp::{Order, run, run_nest};
-use tilewright_ir::nest::Stmt;
-use tilewright_ir::{IndexExpr, LoopNest, Program, print};
+use tilewright_ir::nest::{IndexExpr, Stmt};
+use tilewright_ir::{LoopNest, Program, print};
 use tilewright_polyhedral::{Verdict, prove_within};
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_target::{Gpu, Target};

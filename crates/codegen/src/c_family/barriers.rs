@@ -6,8 +6,8 @@
 //! barriers, and the threads wait whether or not the condition holds. Reductions across threads
 //! wait too: all threads run their code, and take part where the condition holds.
 
-use tilewright_ir::nest::{Allocate, CombineNest, For, If, Stmt};
-use tilewright_ir::{IndexExpr, walk};
+use tilewright_ir::nest::{Allocate, CombineNest, For, If, IndexExpr, Stmt};
+use tilewright_ir::walk;
 
 /// Returns equivalent statements with no barrier inside a condition, except for conditions that
 /// depend on data.
@@ -112,28 +112,27 @@ fn has_barrier(stmts: &[Stmt]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tilewright_ir::nest::Axis;
-    use tilewright_ir::nest::{Combine, LoopKind, Store, Sync};
-    use tilewright_ir::{Access, DType, Expr, Number, Origin, ReduceOp, TensorId, VarId};
+    use tilewright_ir::nest::{Access, Axis, BufferId, Combine, Expr, LoopKind, LoopVarId, Store, Sync};
+    use tilewright_ir::{DType, Number, Origin, ReduceOp};
 
     use super::*;
 
     fn store(place: i64) -> Store {
         let indices = vec![IndexExpr::constant(place)];
-        let target = Access { tensor: TensorId(0), indices, origin: Origin::default() };
+        let target = Access { tensor: BufferId(0), indices, origin: Origin::default() };
         let value = Expr::literal(DType::Int32, Number::Int(1));
         Store { target, value, reduce: None, is_asynchronous: false, claim: None }
     }
 
     fn reduction() -> Stmt {
-        let lane = VarId(9);
+        let lane = LoopVarId(9);
         let combine = Stmt::Combine(Combine { lane, op: ReduceOp::Add, store: store(0) });
         let kind = LoopKind::Thread(Axis::X);
         Stmt::For(For { var: lane, extent: IndexExpr::constant(4), kind, body: vec![combine] })
     }
 
     fn when(condition: u32, then: Vec<Stmt>, otherwise: Vec<Stmt>) -> Stmt {
-        Stmt::If(If { conditions: vec![IndexExpr::var(VarId(condition))], then, otherwise })
+        Stmt::If(If { conditions: vec![IndexExpr::var(LoopVarId(condition))], then, otherwise })
     }
 
     /// Collects the stores that run where these conditions hold, in order, by their subscripts. A
@@ -143,8 +142,8 @@ mod tests {
             match stmt {
                 Stmt::If(own) => {
                     let all = own.conditions.iter().all(|condition| {
-                        let value = |atom: &tilewright_ir::Atom| match atom {
-                            tilewright_ir::Atom::Var(var) => Some(if holds(var.0) { 0 } else { -1 }),
+                        let value = |atom: &tilewright_ir::nest::Atom| match atom {
+                            tilewright_ir::nest::Atom::Var(var) => Some(if holds(var.0) { 0 } else { -1 }),
                             _ => None,
                         };
                         condition.eval(&mut { value }).is_some_and(|value| value >= 0)

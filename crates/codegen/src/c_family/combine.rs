@@ -12,8 +12,8 @@
 //! | any other, and all in OpenCL | shared memory |
 
 use tilewright_ir::arithmetic::neutral;
-use tilewright_ir::nest::{Axis, CombineNest, Scope};
-use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, ReduceOp};
+use tilewright_ir::nest::{Axis, CombineNest, Expr, IndexExpr, Scope};
+use tilewright_ir::{BinaryOp, DType, ReduceOp};
 
 use super::c_expr::CExpr;
 use super::dialect::Dialect;

@@ -1,7 +1,7 @@
 //! Writes values, with every operation as the language defines it.
 
-use tilewright_ir::nest::Store;
-use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, ReduceOp, UnaryOp};
+use tilewright_ir::nest::{Expr, ExprKind, Store};
+use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};
 
 use super::c_expr::CExpr;
 use super::dialect::Dialect;

@@ -1,7 +1,8 @@
 //! The commands that the host runs for a program: kernel launches, and loops and choices around
 //! them.
 
-use tilewright_ir::{IndexExpr, ScalarId, TensorId, VarId};
+use tilewright_ir::ScalarId;
+use tilewright_ir::nest::{BufferId, IndexExpr, LoopVarId};
 
 use super::dialect::Dialect;
 use crate::Check;
@@ -19,7 +20,7 @@ pub struct GpuCode {
     pub body: Vec<Command>,
     /// The scratch buffers in device memory, which live for the whole call, with their sizes in
     /// bytes.
-    pub scratch: Vec<(TensorId, usize)>,
+    pub scratch: Vec<(BufferId, usize)>,
     /// The subscripts that kernels check while they run. A failed check writes 1 plus its position
     /// in this list to the status.
     pub checks: Vec<Check>,
@@ -33,7 +34,7 @@ pub enum Command {
     /// Runs commands for each value of a variable from 0 up to, but excluding, an extent.
     Repeat {
         /// The variable, which launches inside may take as an argument.
-        var: VarId,
+        var: LoopVarId,
         /// The number of iterations, which depends on variables of enclosing loops only.
         extent: IndexExpr,
         /// The repeated commands.
@@ -71,11 +72,11 @@ pub struct Launch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// The address of a buffer: an argument of the program, a constant or scratch memory.
-    Buffer(TensorId),
+    Buffer(BufferId),
     /// A scalar parameter in its memory type: `bool` as one byte, 16-bit floats as their bits.
     Scalar(ScalarId),
     /// The variable of a loop that the host runs, as a 64-bit integer.
-    Variable(VarId),
+    Variable(LoopVarId),
     /// The address of a 64-bit integer that is 0 before the call. A failed check writes its number
     /// there.
     Status,

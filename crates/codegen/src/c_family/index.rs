@@ -7,8 +7,8 @@
 //! overflow even 64 bits. They wrap then, as on a processor, and are computed in unsigned integers,
 //! since a compiler may assume that signed sums do not overflow.
 
-use tilewright_ir::index::{Atom, Data, IndexExpr, Term};
-use tilewright_ir::{BinaryOp, DType, VarId};
+use tilewright_ir::nest::{Atom, Data, IndexExpr, LoopVarId, Term};
+use tilewright_ir::{BinaryOp, DType};
 
 use super::c_expr::CExpr;
 use super::prelude::Helper;
@@ -111,7 +111,7 @@ impl Emitter<'_> {
 
     /// Writes the variable of a loop. Variables of loops that the host runs are arguments of the
     /// kernel.
-    fn variable(&mut self, var: VarId) -> CExpr {
+    fn variable(&mut self, var: LoopVarId) -> CExpr {
         if self.unit.host_vars.contains(&var) {
             self.add_argument(super::Argument::Variable(var));
         }
@@ -203,7 +203,7 @@ impl Emitter<'_> {
     }
 
     /// The type of a loop variable. The host passes its variables in 64 bits.
-    pub(super) fn var_dtype(&self, var: VarId) -> DType {
+    pub(super) fn var_dtype(&self, var: LoopVarId) -> DType {
         let fits = self.ranges.fits(&IndexExpr::var(var), MAX_INT32);
         match fits && !self.unit.needs_wide_offsets && !self.unit.host_vars.contains(&var) {
             true => DType::Int32,
@@ -211,7 +211,7 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn var_type(&self, var: VarId) -> &'static str {
+    pub(super) fn var_type(&self, var: LoopVarId) -> &'static str {
         self.type_name(self.var_dtype(var))
     }
 }

@@ -6,10 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{Access, Atom, BufferId, Expr, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop};
-use tilewright_ir::{Access, DType, Expr, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::{DType, LoopNest};
 use tilewright_target::Gpu;
 
 use super::combine::ReductionMethod;
@@ -38,12 +37,12 @@ pub(super) struct Unit<'a> {
     /// Whether threads can copy to shared memory asynchronously.
     pub(super) has_async_copies: bool,
     /// The variables of loops that the host runs.
-    pub(super) host_vars: BTreeSet<VarId>,
+    pub(super) host_vars: BTreeSet<LoopVarId>,
     /// The scratch buffers in device memory.
-    device_scratch: BTreeSet<TensorId>,
+    device_scratch: BTreeSet<BufferId>,
     /// The dimensions of each register buffer that are distributed over threads.
-    distributed: BTreeMap<TensorId, BTreeSet<usize>>,
-    written: BTreeSet<TensorId>,
+    distributed: BTreeMap<BufferId, BTreeSet<usize>>,
+    written: BTreeSet<BufferId>,
 }
 
 impl<'a> Unit<'a> {
@@ -106,20 +105,20 @@ impl<'a> Unit<'a> {
     }
 
     /// Whether a kernel takes a buffer as a parameter.
-    pub(super) fn is_parameter(&self, id: TensorId) -> bool {
+    pub(super) fn is_parameter(&self, id: BufferId) -> bool {
         matches!(self.nest.buffer(id).scope, Scope::Argument(_) | Scope::Constant)
             || self.device_scratch.contains(&id)
     }
 
     /// The dimensions of a register buffer that are distributed over threads. Along these
     /// dimensions, each thread holds one element.
-    pub(super) fn distributed_dimensions(&self, id: TensorId) -> BTreeSet<usize> {
+    pub(super) fn distributed_dimensions(&self, id: BufferId) -> BTreeSet<usize> {
         self.distributed.get(&id).cloned().unwrap_or_default()
     }
 
     /// The number of elements of a buffer that one thread holds: all elements, if no dimension is
     /// distributed.
-    pub(super) fn thread_elements(&self, id: TensorId) -> i64 {
+    pub(super) fn thread_elements(&self, id: BufferId) -> i64 {
         let spread = self.distributed_dimensions(id);
         let own = self.nest.buffer(id).shape.iter().enumerate().filter(|(at, _)| !spread.contains(at));
         own.map(|(_, extent)| *extent).product::<i64>().max(1)
@@ -127,7 +126,7 @@ impl<'a> Unit<'a> {
 
     /// The stride of each dimension, where dimensions that are distributed over threads take no
     /// space.
-    pub(super) fn thread_strides(&self, id: TensorId) -> Vec<i64> {
+    pub(super) fn thread_strides(&self, id: BufferId) -> Vec<i64> {
         let spread = self.distributed_dimensions(id);
         let shape = &self.nest.buffer(id).shape;
         let mut strides = vec![1; shape.len()];
@@ -319,7 +318,7 @@ fn assign_shared_offsets(
     stmts: &[Stmt],
     nest: &LoopNest,
     start: i64,
-    offsets: &mut BTreeMap<TensorId, i64>,
+    offsets: &mut BTreeMap<BufferId, i64>,
 ) -> i64 {
     let mut end = start;
     for stmt in stmts {
@@ -356,11 +355,11 @@ fn largest_reduction_bytes(stmt: &Stmt) -> i64 {
 /// Collects the properties of a nest that are needed before any kernel is written.
 struct Survey<'a> {
     nest: &'a LoopNest,
-    host_vars: BTreeSet<VarId>,
-    device_scratch: BTreeSet<TensorId>,
-    thread_vars: BTreeSet<VarId>,
-    distributed: BTreeMap<TensorId, BTreeSet<usize>>,
-    written: BTreeSet<TensorId>,
+    host_vars: BTreeSet<LoopVarId>,
+    device_scratch: BTreeSet<BufferId>,
+    thread_vars: BTreeSet<LoopVarId>,
+    distributed: BTreeMap<BufferId, BTreeSet<usize>>,
+    written: BTreeSet<BufferId>,
 }
 
 impl<'a> Survey<'a> {

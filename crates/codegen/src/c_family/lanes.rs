@@ -22,9 +22,10 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
+use tilewright_ir::DType;
+use tilewright_ir::nest::{
+    Access, Atom, BufferId, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store,
+};
 
 use super::c_expr::CExpr;
 use super::stmt::{Emit, Emitter};
@@ -56,7 +57,7 @@ impl LoadedLanes {
 /// The variable and the number of lanes of a vector loop.
 #[derive(Clone, Copy)]
 struct VectorLoop {
-    lane: VarId,
+    lane: LoopVarId,
     lanes: i64,
 }
 
@@ -284,7 +285,7 @@ impl Emitter<'_> {
         Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).dereference())
     }
 
-    fn lane_name(&mut self, tensor: TensorId, suffix: &str) -> String {
+    fn lane_name(&mut self, tensor: BufferId, suffix: &str) -> String {
         let like = format!("{}_{suffix}", self.unit.names.buffer(tensor));
         self.unit.names.new_local(&like, &mut self.lanes.names)
     }
@@ -318,7 +319,7 @@ impl Emitter<'_> {
 
     /// The element of lane `start`, if the `lanes` lanes from there on are neighbours and the
     /// element's offset is a multiple of `lanes`.
-    fn aligned(&self, access: &Access, lane: VarId, start: i64, lanes: i64) -> Option<Access> {
+    fn aligned(&self, access: &Access, lane: LoopVarId, start: i64, lanes: i64) -> Option<Access> {
         let from_start = IndexExpr::var(lane).offset(start);
         let access = separate_lane(&substitute_lane_in_access(access, lane, &from_start), lane, lanes);
         let mut place = IndexExpr::constant(0);
@@ -336,7 +337,7 @@ impl Emitter<'_> {
 }
 
 /// Whether the statements are only stores, each executed by all lanes or by none.
-fn has_uniform_stores(stmts: &[Stmt], lane: VarId) -> bool {
+fn has_uniform_stores(stmts: &[Stmt], lane: LoopVarId) -> bool {
     stmts.iter().all(|stmt| match stmt {
         Stmt::Store(_) => true,
         Stmt::If(conditional) => {
@@ -349,7 +350,7 @@ fn has_uniform_stores(stmts: &[Stmt], lane: VarId) -> bool {
     })
 }
 
-fn access_at_lane(access: &Access, lane: VarId, at: i64) -> Access {
+fn access_at_lane(access: &Access, lane: LoopVarId, at: i64) -> Access {
     substitute_lane_in_access(access, lane, &IndexExpr::constant(at))
 }
 
@@ -361,18 +362,18 @@ fn value_at_lane(store: &Store, vector: VectorLoop, at: i64) -> Expr {
 }
 
 /// An access with `by` substituted for its lane variable.
-fn substitute_lane_in_access(access: &Access, lane: VarId, replacement: &IndexExpr) -> Access {
+fn substitute_lane_in_access(access: &Access, lane: LoopVarId, replacement: &IndexExpr) -> Access {
     let indices = access.indices.iter().map(|index| substitute_lane(index, lane, replacement)).collect();
     Access { indices, ..access.clone() }
 }
 
-fn substitute_lane(index: &IndexExpr, lane: VarId, replacement: &IndexExpr) -> IndexExpr {
+fn substitute_lane(index: &IndexExpr, lane: LoopVarId, replacement: &IndexExpr) -> IndexExpr {
     index.substitute(&mut |atom| (*atom == Atom::Var(lane)).then(|| replacement.clone()))
 }
 
 /// Moves the lane variable out of quotients and remainders, where the lanes begin at a multiple of
 /// their number: `(4*t + lane) % 128` becomes `4*t % 128 + lane`.
-fn separate_lane(access: &Access, lane: VarId, lanes: i64) -> Access {
+fn separate_lane(access: &Access, lane: LoopVarId, lanes: i64) -> Access {
     let alone = |atom: &Atom| {
         let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
         let (step, first) = pair.0.split_on(&Atom::Var(lane))?;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::{LoopNest, ScalarId, TensorId, VarId};
+use tilewright_ir::nest::{BufferId, LoopVarId};
+use tilewright_ir::{LoopNest, ScalarId};
 
 /// Words that have a meaning in one of the languages or in the text around the kernels.
 const RESERVED: &[&str] = &[
@@ -178,11 +179,11 @@ impl Identifiers {
         Identifiers { buffers, vars, scalars, taken }
     }
 
-    pub(super) fn buffer(&self, id: TensorId) -> &str {
+    pub(super) fn buffer(&self, id: BufferId) -> &str {
         &self.buffers[id.index()]
     }
 
-    pub(super) fn var(&self, id: VarId) -> &str {
+    pub(super) fn var(&self, id: LoopVarId) -> &str {
         &self.vars[id.index()]
     }
 

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::index::{IndexExpr, Term};
+use tilewright_ir::DType;
+use tilewright_ir::ids::InNest;
 use tilewright_ir::interval::{Interval, Intervals, interval_of_atom};
-use tilewright_ir::{DType, Data, VarId};
+use tilewright_ir::nest::{Data, IndexExpr, LoopVarId, Term};
 
 /// The largest values of 32-bit and of 64-bit integers.
 pub(super) const MAX_INT32: i128 = i32::MAX as i128;
@@ -16,10 +17,10 @@ pub(super) const MAX_INT64: i128 = i64::MAX as i128;
 
 /// The intervals of the variables of the enclosing loops.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges(BTreeMap<VarId, Interval>);
+pub(super) struct Ranges(BTreeMap<LoopVarId, Interval>);
 
-impl Intervals for Ranges {
-    fn var(&self, var: VarId) -> Option<Interval> {
+impl Intervals<InNest> for Ranges {
+    fn var(&self, var: LoopVarId) -> Option<Interval> {
         Some(self.0.get(&var).copied().unwrap_or(Interval::ALL))
     }
 
@@ -40,13 +41,13 @@ impl Intervals for Ranges {
 impl Ranges {
     /// Adds the variable of a loop that begins, with the values from 0 to the largest extent minus
     /// 1.
-    pub(super) fn enter(&mut self, var: VarId, extent: &IndexExpr) {
+    pub(super) fn enter(&mut self, var: LoopVarId, extent: &IndexExpr) {
         let extent_limit = self.interval(extent).high;
         self.0.insert(var, Interval { low: 0, high: (extent_limit - 1).max(0) });
     }
 
     /// Removes the variable of a loop that ends.
-    pub(super) fn leave(&mut self, var: VarId) {
+    pub(super) fn leave(&mut self, var: LoopVarId) {
         self.0.remove(&var);
     }
 
@@ -91,17 +92,18 @@ fn within(interval: Interval, limit: i128) -> Option<Interval> {
 mod tests {
     use std::sync::Arc;
 
-    use tilewright_ir::{Atom, Expr, ExprKind, Number};
+    use tilewright_ir::Number;
+    use tilewright_ir::nest::{Atom, Expr, ExprKind};
 
     use super::*;
 
     fn ranges() -> Ranges {
         let below = |extent: i128| Interval { low: 0, high: extent - 1 };
-        Ranges([(VarId(0), below(100)), (VarId(1), below(1_000_000))].into())
+        Ranges([(LoopVarId(0), below(100)), (LoopVarId(1), below(1_000_000))].into())
     }
 
     fn var(at: u32) -> IndexExpr {
-        IndexExpr::var(VarId(at))
+        IndexExpr::var(LoopVarId(at))
     }
 
     fn ends(ranges: &Ranges, index: &IndexExpr) -> (i128, i128) {

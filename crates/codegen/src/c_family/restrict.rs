@@ -9,12 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::Stmt;
-use tilewright_ir::{TensorId, walk};
+use tilewright_ir::nest::{BufferId, Stmt};
+use tilewright_ir::walk;
 
 /// Whether the pointers of a kernel may be `restrict`. `is_parameter` says whether a buffer is
 /// memory that several threads access through a pointer.
-pub(super) fn can_restrict(kernel: &Stmt, is_parameter: &dyn Fn(TensorId) -> bool) -> bool {
+pub(super) fn can_restrict(kernel: &Stmt, is_parameter: &dyn Fn(BufferId) -> bool) -> bool {
     let mut survey = Survey::default();
     walk::visit(std::slice::from_ref(kernel), &mut |stmt| survey.stmt(stmt));
     let reduced_into = if survey.has_barrier { survey.reduced_into } else { BTreeSet::new() };
@@ -27,10 +27,10 @@ pub(super) fn can_restrict(kernel: &Stmt, is_parameter: &dyn Fn(TensorId) -> boo
 /// The buffers that a kernel writes, reads and reduces into.
 #[derive(Default)]
 struct Survey {
-    written: BTreeSet<TensorId>,
-    read: BTreeSet<TensorId>,
+    written: BTreeSet<BufferId>,
+    read: BTreeSet<BufferId>,
     /// The buffers that values are reduced into.
-    reduced_into: BTreeSet<TensorId>,
+    reduced_into: BTreeSet<BufferId>,
     /// Whether the kernel has a barrier.
     has_barrier: bool,
 }
@@ -50,13 +50,15 @@ impl Survey {
 
 #[cfg(test)]
 mod tests {
-    use tilewright_ir::nest::{Axis, For, LoopKind, Store, Sync};
-    use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, Number, Origin, ReduceOp, VarId};
+    use tilewright_ir::nest::{
+        Access, Atom, Axis, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Store, Sync,
+    };
+    use tilewright_ir::{DType, Number, Origin, ReduceOp};
 
     use super::*;
 
     fn element(buffer: u32) -> Access {
-        Access { tensor: TensorId(buffer), indices: vec![IndexExpr::constant(0)], origin: Origin::default() }
+        Access { tensor: BufferId(buffer), indices: vec![IndexExpr::constant(0)], origin: Origin::default() }
     }
 
     fn store(to: u32, from: u32, reduce: Option<ReduceOp>) -> Stmt {
@@ -66,9 +68,9 @@ mod tests {
 
     fn is_restricted(body: Vec<Stmt>) -> bool {
         let kind = LoopKind::Block(Axis::X);
-        let kernel = For { var: VarId(0), extent: IndexExpr::constant(2), kind, body };
+        let kernel = For { var: LoopVarId(0), extent: IndexExpr::constant(2), kind, body };
         // Buffer 9 is in registers.
-        can_restrict(&Stmt::For(kernel), &|id| id != TensorId(9))
+        can_restrict(&Stmt::For(kernel), &|id| id != BufferId(9))
     }
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
         assert!(!is_restricted(vec![store(1, 0, Some(ReduceOp::Add)), barrier()]));
         // Data in a subscript is read too.
         let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(element(1)) };
-        let data = std::sync::Arc::new(tilewright_ir::Data { value, declared: None });
+        let data = std::sync::Arc::new(tilewright_ir::nest::Data { value, declared: None });
         let chosen = Access { indices: vec![IndexExpr::atom(Atom::Data(data))], ..element(2) };
         let one = Expr::literal(DType::Int32, Number::Int(1));
         let scatter = Store { target: chosen, value: one, reduce: None, is_asynchronous: false, claim: None };

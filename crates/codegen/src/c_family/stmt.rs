@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Allocate, Axis, Buffer, CombineNest, For, If, LoopKind, Scope, Stmt, Store};
-use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, ReduceOp, ScalarId, TensorId};
+use tilewright_ir::nest::{
+    Access, Allocate, Axis, Buffer, BufferId, CombineNest, Expr, ExprKind, For, If, IndexExpr, LoopKind,
+    Scope, Stmt, Store,
+};
+use tilewright_ir::{BinaryOp, DType, ReduceOp, ScalarId};
 
 use super::barriers;
 use super::c_expr::CExpr;
@@ -31,7 +34,7 @@ pub(super) struct Emitter<'a> {
     pub(super) block: [u32; 3],
     thread_axes: BTreeSet<Axis>,
     /// The offset of each shared buffer in shared memory.
-    pub(super) shared: BTreeMap<TensorId, i64>,
+    pub(super) shared: BTreeMap<BufferId, i64>,
     /// The offset of the shared memory for reductions across threads.
     pub(super) reduction_offset: i64,
     /// The arguments that the kernel needs.
@@ -48,7 +51,7 @@ impl<'a> Emitter<'a> {
         unit: &'a Unit<'a>,
         ranges: Ranges,
         (grid, block): ([u32; 3], [u32; 3]),
-        (shared, reduction_offset): (BTreeMap<TensorId, i64>, i64),
+        (shared, reduction_offset): (BTreeMap<BufferId, i64>, i64),
         checks: &'a mut Vec<Check>,
     ) -> Emitter<'a> {
         Emitter {
@@ -378,7 +381,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The type of a buffer in memory, or `None` for registers, which hold values.
-    fn memory_dtype(&self, tensor: TensorId) -> Option<DType> {
+    fn memory_dtype(&self, tensor: BufferId) -> Option<DType> {
         let buffer = self.unit.nest.buffer(tensor);
         (buffer.scope != Scope::Register).then_some(buffer.dtype)
     }

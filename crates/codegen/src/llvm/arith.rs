@@ -2,7 +2,8 @@
 
 use inkwell::values::{FastMathFlags, InstructionOpcode};
 use inkwell::{FloatPredicate, IntPredicate};
-use tilewright_ir::{BinaryOp, DType, ReduceOp, TensorId, UnaryOp, arithmetic};
+use tilewright_ir::nest::BufferId;
+use tilewright_ir::{BinaryOp, DType, ReduceOp, UnaryOp, arithmetic};
 
 use super::function::Unit;
 use super::ops::{BUILT, RESULT, Value, element_type};
@@ -272,7 +273,7 @@ impl<'ctx> Unit<'ctx, '_> {
         op: ReduceOp,
         total: Value<'ctx>,
         stored: StoredValue<'ctx>,
-        buffer: TensorId,
+        buffer: BufferId,
     ) -> Value<'ctx> {
         let value = match stored {
             StoredValue::Value(value) => value,

@@ -7,8 +7,8 @@
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
-use tilewright_ir::nest::Store;
-use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr};
+use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, Store};
+use tilewright_ir::{BinaryOp, DType};
 
 use super::arith::StoredValue;
 use super::function::{Emit, Emitter};

@@ -14,8 +14,8 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-use tilewright_ir::nest::{Scope, Stmt};
-use tilewright_ir::{LoopNest, TensorId, VarId, walk};
+use tilewright_ir::nest::{BufferId, LoopVarId, Scope, Stmt};
+use tilewright_ir::{LoopNest, walk};
 
 use super::layout::{ALIGNMENT, Layout};
 use super::machine::Machine;
@@ -33,11 +33,11 @@ pub(super) struct Unit<'ctx, 'n> {
     pub(super) machine: &'n Machine,
     pub(super) layout: Layout,
     /// The storage of each buffer of scope `Register`.
-    pub(super) register_storage: BTreeMap<TensorId, Storage>,
+    pub(super) register_storage: BTreeMap<BufferId, Storage>,
     /// Register buffers whose masked-out lanes may hold any value.
-    pub(super) overwritable_lanes: BTreeSet<TensorId>,
+    pub(super) overwritable_lanes: BTreeSet<BufferId>,
     /// Buffers that never hold a NaN.
-    pub(super) nan_free_buffers: BTreeSet<TensorId>,
+    pub(super) nan_free_buffers: BTreeSet<BufferId>,
 }
 
 /// Emits the statements of a nest, one function at a time.
@@ -65,10 +65,10 @@ pub(super) struct Frame<'ctx> {
     pub(super) status: PointerValue<'ctx>,
     pub(super) scratch: PointerValue<'ctx>,
     pub(super) scalars: Vec<Value<'ctx>>,
-    pub(super) buffers: BTreeMap<TensorId, PointerValue<'ctx>>,
+    pub(super) buffers: BTreeMap<BufferId, PointerValue<'ctx>>,
     /// The stack slots of register buffers.
-    pub(super) slots: BTreeMap<TensorId, Vec<PointerValue<'ctx>>>,
-    pub(super) vars: BTreeMap<VarId, Binding<'ctx>>,
+    pub(super) slots: BTreeMap<BufferId, Vec<PointerValue<'ctx>>>,
+    pub(super) vars: BTreeMap<LoopVarId, Binding<'ctx>>,
     /// The vector loop around the statement being emitted.
     pub(super) lanes: Option<VectorLoop<'ctx>>,
     /// The loops of this function around the statement being emitted, outermost first.
@@ -80,7 +80,7 @@ pub(super) struct Frame<'ctx> {
 /// The vector loop being emitted.
 #[derive(Clone, Copy)]
 pub(super) struct VectorLoop<'ctx> {
-    pub(super) var: VarId,
+    pub(super) var: LoopVarId,
     pub(super) count: u32,
     /// The mask of active lanes; `None` if all lanes are active.
     pub(super) mask: Option<Value<'ctx>>,
@@ -112,8 +112,8 @@ pub(super) enum CallField {
 /// The parameters of a function of statements. The call, the status and the scratch memory come
 /// first, then the nest's scalars, then these.
 pub(super) struct Parameters {
-    pub(super) buffers: Vec<TensorId>,
-    pub(super) vars: Vec<(VarId, i128)>,
+    pub(super) buffers: Vec<BufferId>,
+    pub(super) vars: Vec<(LoopVarId, i128)>,
     /// Whether the function runs a part of a loop. If so, its last two parameters are the bounds of
     /// the part.
     pub(super) ranged: bool,
@@ -126,7 +126,7 @@ impl<'ctx> Unit<'ctx, '_> {
     /// `checks`.
     pub(super) fn entry(&self, name: &str, stmts: &[Stmt], checks: &mut Vec<Check>) -> Emit<()> {
         let outside =
-            |id: &TensorId| matches!(self.nest.buffer(*id).scope, Scope::Argument(_) | Scope::Constant);
+            |id: &BufferId| matches!(self.nest.buffer(*id).scope, Scope::Argument(_) | Scope::Constant);
         let buffers = walk::buffers(stmts).into_iter().filter(outside).collect();
         let parameters = Parameters { buffers, vars: Vec::new(), ranged: false };
         let inner = self.declare_function(&format!("{name}.body"), &parameters);
@@ -183,7 +183,7 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     /// Loads the pointer of a buffer from a call.
-    fn load_buffer_pointer(&self, call: PointerValue<'ctx>, buffer: TensorId) -> PointerValue<'ctx> {
+    fn load_buffer_pointer(&self, call: PointerValue<'ctx>, buffer: BufferId) -> PointerValue<'ctx> {
         let is_constant = |scope: Scope| scope == Scope::Constant;
         let constant = is_constant(self.nest.buffer(buffer).scope);
         let field = if constant { CallField::Constants } else { CallField::Arguments };

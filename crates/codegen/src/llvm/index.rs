@@ -11,9 +11,11 @@ use inkwell::IntPredicate;
 use inkwell::types::IntType;
 use inkwell::types::VectorType;
 use inkwell::values::InstructionOpcode;
+use tilewright_ir::DType;
+use tilewright_ir::ids::InNest;
 use tilewright_ir::index::greatest_common_divisor;
 use tilewright_ir::interval::{Interval, Intervals, interval, interval_of_atom};
-use tilewright_ir::{Atom, DType, Data, IndexExpr, Term, VarId};
+use tilewright_ir::nest::{Atom, Data, IndexExpr, LoopVarId, Term};
 
 use super::function::{Binding, Emit, Emitter};
 use super::ops::{Value, integer};
@@ -99,7 +101,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    fn variable(&mut self, var: VarId, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+    fn variable(&mut self, var: LoopVarId, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
         match self.frame.vars.get(&var) {
             Some(Binding::Constant(value)) => Ok(integer(width, *value).into()),
             Some(Binding::Loop { value, .. }) => Ok(self.ops.resize((*value).into(), width, true)),
@@ -243,8 +245,8 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 }
 
-impl Intervals for Emitter<'_, '_> {
-    fn var(&self, var: VarId) -> Option<Interval> {
+impl Intervals<InNest> for Emitter<'_, '_> {
+    fn var(&self, var: LoopVarId) -> Option<Interval> {
         match self.frame.vars.get(&var)? {
             Binding::Constant(value) => Some(Interval::point(*value)),
             Binding::Loop { last, .. } => Some(Interval { low: 0, high: *last }),
@@ -259,14 +261,14 @@ impl Intervals for Emitter<'_, '_> {
 }
 
 /// Whether the variable occurs in the dividend of a quotient or remainder.
-fn has_var_in_dividend(index: &IndexExpr, var: VarId) -> bool {
+fn has_var_in_dividend(index: &IndexExpr, var: LoopVarId) -> bool {
     index.any_atom(&mut |atom| matches!(atom, Atom::FloorDiv(pair) | Atom::Mod(pair) if pair.0.mentions(var)))
 }
 
 /// Moves the lane out of a quotient or remainder. For a lane below 16, `(16*f + lane) / 64` is
 /// `16*f / 64`, and `(16*f + lane) % 64` is `16*f % 64 + lane`. The rest of the dividend is a
 /// multiple of 16, so the lanes of a vector never straddle a multiple of 64.
-fn lane_out_of_division(atom: &Atom, lane: VarId, lanes: u32) -> Option<IndexExpr> {
+fn lane_out_of_division(atom: &Atom, lane: LoopVarId, lanes: u32) -> Option<IndexExpr> {
     let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
     let by = pair.1.as_constant().filter(|by| *by > 0)?;
     let (step, rest) = pair.0.split_on(&Atom::Var(lane))?;

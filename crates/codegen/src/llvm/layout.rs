@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::nest::{LoopKind, Scope, Stmt};
-use tilewright_ir::{LoopNest, TensorId, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{BufferId, LoopKind, LoopVarId, Scope, Stmt};
 
 use super::loops::is_unrolled;
 
@@ -19,8 +19,8 @@ pub(super) const ALIGNMENT: i64 = 64;
 /// The offsets of all scratch buffers.
 #[derive(Default)]
 pub(super) struct Layout {
-    offsets: BTreeMap<TensorId, i64>,
-    thread_bytes: BTreeMap<VarId, i64>,
+    offsets: BTreeMap<BufferId, i64>,
+    thread_bytes: BTreeMap<LoopVarId, i64>,
     /// The size in bytes of the stack outside parallel loops.
     pub(super) bytes: i64,
 }
@@ -35,12 +35,12 @@ impl Layout {
     }
 
     /// The offset of a buffer in bytes from the start of its stack.
-    pub(super) fn offset(&self, buffer: TensorId) -> i64 {
+    pub(super) fn offset(&self, buffer: BufferId) -> i64 {
         self.offsets[&buffer]
     }
 
     /// The number of bytes that each thread of the parallel loop with this variable needs.
-    pub(super) fn thread_bytes(&self, parallel: VarId) -> i64 {
+    pub(super) fn thread_bytes(&self, parallel: LoopVarId) -> i64 {
         self.thread_bytes.get(&parallel).copied().unwrap_or(0)
     }
 

@@ -7,7 +7,7 @@
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValue, PointerValue};
-use tilewright_ir::Access;
+use tilewright_ir::nest::Access;
 
 use super::function::{Emit, Emitter};
 use super::location::{Address, Location};

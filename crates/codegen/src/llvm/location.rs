@@ -8,9 +8,9 @@
 
 use inkwell::values::PointerValue;
 use inkwell::{AtomicOrdering, IntPredicate};
+use tilewright_ir::DType;
 use tilewright_ir::interval::Interval;
-use tilewright_ir::nest::Buffer;
-use tilewright_ir::{Access, Atom, DType, IndexExpr, TensorId};
+use tilewright_ir::nest::{Access, Atom, Buffer, BufferId, IndexExpr};
 
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, lanes_of};
@@ -151,7 +151,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn address(
         &mut self,
         flat: &FlatOffset<'ctx>,
-        (id, buffer): (TensorId, &Buffer),
+        (id, buffer): (BufferId, &Buffer),
         base: PointerValue<'ctx>,
     ) -> Emit<Address<'ctx>> {
         let (uniform, differing): (Vec<_>, Vec<_>) =
@@ -202,7 +202,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// The base address plus a uniform expression and the uniform data-dependent offsets.
     fn offset_pointer(
         &mut self,
-        (id, buffer): (TensorId, &Buffer),
+        (id, buffer): (BufferId, &Buffer),
         base: PointerValue<'ctx>,
         data: &[Value<'ctx>],
         plain: &IndexExpr,

@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{LoopNest, Scope, Stmt};
-use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Atom, BufferId, IndexExpr, LoopNest, LoopVarId, Scope, Stmt};
 
 use super::loops::vector_lanes;
 
@@ -17,7 +16,7 @@ use super::loops::vector_lanes;
 const LANE_VAR: u32 = u32::MAX / 2;
 
 /// Returns the register buffers that are always stored to in the same lanes.
-pub(super) fn buffers_with_overwritable_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
+pub(super) fn buffers_with_overwritable_lanes(nest: &LoopNest) -> BTreeSet<BufferId> {
     let mut survey = Survey {
         nest,
         lane: None,
@@ -28,18 +27,18 @@ pub(super) fn buffers_with_overwritable_lanes(nest: &LoopNest) -> BTreeSet<Tenso
     };
     survey.stmts(&nest.setup);
     survey.stmts(&nest.body);
-    let clash = |tensor: TensorId| {
+    let clash = |tensor: BufferId| {
         let own: Vec<&MaskedStore> = survey.stores.iter().filter(|store| store.tensor == tensor).collect();
         own.iter().any(|store| store.mask_varies)
             || own.iter().any(|left| own.iter().any(|right| left.may_alias(right) && left.mask != right.mask))
     };
-    let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
+    let ids = (0..nest.buffers.len()).map(|at| BufferId(at as u32));
     ids.filter(|id| nest.buffer(*id).scope == Scope::Register && !clash(*id)).collect()
 }
 
 /// A store to a register buffer: its elements and its lanes.
 struct MaskedStore {
-    tensor: TensorId,
+    tensor: BufferId,
     /// The subscripts that do not mention the lane.
     subscripts: Vec<IndexExpr>,
     /// The conditions on the lane, each with whether it holds or fails, sorted.
@@ -58,11 +57,11 @@ impl MaskedStore {
 
 struct Survey<'a> {
     nest: &'a LoopNest,
-    lane: Option<VarId>,
+    lane: Option<LoopVarId>,
     /// The variables of the enclosing loops. `allocation_depths` holds the number of enclosing
     /// loops of each buffer's allocation.
-    loop_vars: Vec<VarId>,
-    allocation_depths: BTreeMap<TensorId, usize>,
+    loop_vars: Vec<LoopVarId>,
+    allocation_depths: BTreeMap<BufferId, usize>,
     /// The enclosing conditions that mention the lane.
     conditions: Vec<(bool, IndexExpr)>,
     stores: Vec<MaskedStore>,
@@ -110,12 +109,12 @@ impl Survey<'_> {
         self.conditions.truncate(outside);
     }
 
-    fn store(&mut self, tensor: TensorId, indices: &[IndexExpr]) {
-        let named = |var: VarId| {
+    fn store(&mut self, tensor: BufferId, indices: &[IndexExpr]) {
+        let named = |var: LoopVarId| {
             let at = indices.iter().position(|index| index.as_var() == Some(var));
             match self.lane {
-                Some(lane) if lane == var => Some(VarId(LANE_VAR)),
-                _ => at.map(|at| VarId(LANE_VAR + 1 + at as u32)),
+                Some(lane) if lane == var => Some(LoopVarId(LANE_VAR)),
+                _ => at.map(|at| LoopVarId(LANE_VAR + 1 + at as u32)),
             }
         };
         let renamed = |index: &IndexExpr| {

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Scope, Stmt, Store};
-use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId, walk};
+use tilewright_ir::nest::{BufferId, Expr, ExprKind, Scope, Stmt, Store};
+use tilewright_ir::{LoopNest, ReduceOp, walk};
 
 /// Returns the scratch and register buffers that hold only numbers, never NaN.
-pub(super) fn nan_free_buffers(nest: &LoopNest) -> BTreeSet<TensorId> {
-    let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
-    let is_private = |id: &TensorId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
-    let mut nan_free: BTreeSet<TensorId> = ids.filter(is_private).collect();
+pub(super) fn nan_free_buffers(nest: &LoopNest) -> BTreeSet<BufferId> {
+    let ids = (0..nest.buffers.len()).map(|at| BufferId(at as u32));
+    let is_private = |id: &BufferId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
+    let mut nan_free: BTreeSet<BufferId> = ids.filter(is_private).collect();
     // Removing a buffer can invalidate other buffers whose values came from it.
     loop {
         let before = nan_free.len();
@@ -27,7 +27,7 @@ pub(super) fn nan_free_buffers(nest: &LoopNest) -> BTreeSet<TensorId> {
 }
 
 /// Whether an expression is known not to be NaN: a literal number, or a load from such a buffer.
-pub(super) fn is_nan_free(value: &Expr, nan_free: &BTreeSet<TensorId>) -> bool {
+pub(super) fn is_nan_free(value: &Expr, nan_free: &BTreeSet<BufferId>) -> bool {
     match &value.kind {
         ExprKind::Literal(number) => !number.as_f64().is_nan(),
         ExprKind::Load(access) => nan_free.contains(&access.tensor),
@@ -35,7 +35,7 @@ pub(super) fn is_nan_free(value: &Expr, nan_free: &BTreeSet<TensorId>) -> bool {
     }
 }
 
-fn remove_possible_nans(stmts: &[Stmt], nan_free: &mut BTreeSet<TensorId>) {
+fn remove_possible_nans(stmts: &[Stmt], nan_free: &mut BTreeSet<BufferId>) {
     walk::visit(stmts, &mut |stmt| match stmt {
         Stmt::Store(store) if !stays_nan_free(store, nan_free) => {
             nan_free.remove(&store.target.tensor);
@@ -45,7 +45,7 @@ fn remove_possible_nans(stmts: &[Stmt], nan_free: &mut BTreeSet<TensorId>) {
 }
 
 /// Whether the target of a store still holds only numbers after it.
-fn stays_nan_free(store: &Store, nan_free: &BTreeSet<TensorId>) -> bool {
+fn stays_nan_free(store: &Store, nan_free: &BTreeSet<BufferId>) -> bool {
     match store.reduce {
         Some(ReduceOp::Min | ReduceOp::Max) => true,
         None => is_nan_free(&store.value, nan_free),

@@ -10,8 +10,7 @@
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PhiValue, PointerValue};
-use tilewright_ir::nest::Buffer;
-use tilewright_ir::{Atom, IndexExpr, TensorId, Term, VarId};
+use tilewright_ir::nest::{Atom, Buffer, BufferId, IndexExpr, LoopVarId, Term};
 
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value};
@@ -22,18 +21,18 @@ const MAX_ADVANCING: usize = 8;
 
 /// Pointers that are computed at some loop depth, by buffer and offset.
 #[derive(Default)]
-pub(super) struct KnownPointers<'ctx>(Vec<(TensorId, IndexExpr, PointerValue<'ctx>)>);
+pub(super) struct KnownPointers<'ctx>(Vec<(BufferId, IndexExpr, PointerValue<'ctx>)>);
 
 impl<'ctx> KnownPointers<'ctx> {
-    fn find(&self, buffer: TensorId, offset: &IndexExpr) -> Option<PointerValue<'ctx>> {
-        let same = |(other, by, _): &&(TensorId, IndexExpr, _)| *other == buffer && by == offset;
+    fn find(&self, buffer: BufferId, offset: &IndexExpr) -> Option<PointerValue<'ctx>> {
+        let same = |(other, by, _): &&(BufferId, IndexExpr, _)| *other == buffer && by == offset;
         self.0.iter().find(same).map(|(_, _, pointer)| *pointer)
     }
 }
 
 /// A loop being emitted.
 pub(super) struct OpenLoop<'ctx> {
-    pub(super) var: VarId,
+    pub(super) var: LoopVarId,
     pub(super) value: IntValue<'ctx>,
     pub(super) from: IntValue<'ctx>,
     /// The block that branches to the body.
@@ -54,7 +53,7 @@ struct AdvancingPointer<'ctx> {
 
 impl<'ctx> OpenLoop<'ctx> {
     pub(super) fn new(
-        var: VarId,
+        var: LoopVarId,
         (value, from): (IntValue<'ctx>, IntValue<'ctx>),
         before: BasicBlock<'ctx>,
         body: BasicBlock<'ctx>,
@@ -76,7 +75,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// rest of the computation.
     pub(super) fn element_address(
         &mut self,
-        id: TensorId,
+        id: BufferId,
         buffer: &Buffer,
         base: PointerValue<'ctx>,
         index: &IndexExpr,
@@ -203,7 +202,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
 /// The number of elements by which one iteration of a loop advances, if the terms are a constant
 /// times the loop variable.
-fn step_along(var: VarId, terms: &[&Term]) -> Option<i64> {
+fn step_along(var: LoopVarId, terms: &[&Term]) -> Option<i64> {
     match terms {
         [Term { factors, coefficient }] if factors.as_slice() == [Atom::Var(var)] => Some(*coefficient),
         _ => None,

@@ -10,8 +10,8 @@
 //! for v in 0:16 vector { allocate t(4, 16) { t(1, v) = …; … = t(1, v) } }
 //! ```
 
-use tilewright_ir::nest::Stmt;
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, Expr, ExprKind, IndexExpr, LoopVarId, Stmt};
 
 use super::loops::vector_lanes;
 use crate::CodegenError;
@@ -32,17 +32,17 @@ pub(super) fn with_private_lanes(nest: &LoopNest) -> Result<LoopNest, CodegenErr
 
 struct PrivateBuffers {
     /// For each buffer, the variable of the vector loop that allocates it.
-    lane_of: Vec<Option<VarId>>,
+    lane_of: Vec<Option<LoopVarId>>,
     /// The buffers that get a lane dimension, with their lane counts.
     extents: Vec<(usize, u32)>,
 }
 
 impl PrivateBuffers {
-    fn stmts(&mut self, stmts: &mut [Stmt], lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
+    fn stmts(&mut self, stmts: &mut [Stmt], lane: Option<(LoopVarId, u32)>) -> Result<(), CodegenError> {
         stmts.iter_mut().try_for_each(|stmt| self.stmt(stmt, lane))
     }
 
-    fn stmt(&mut self, stmt: &mut Stmt, lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
+    fn stmt(&mut self, stmt: &mut Stmt, lane: Option<(LoopVarId, u32)>) -> Result<(), CodegenError> {
         stmt.control_exprs().iter().try_for_each(|bound| self.reject_private_load(bound))?;
         let mut inside = lane;
         match stmt {

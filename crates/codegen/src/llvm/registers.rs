@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use inkwell::values::{BasicValueEnum, PointerValue};
-use tilewright_ir::nest::{Scope, Stmt};
-use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId, Scope, Stmt};
 
 use super::function::Emitter;
 use super::loops::{is_unrolled, vector_lanes};
@@ -33,8 +33,8 @@ pub(super) struct Slot<'ctx> {
 }
 
 /// Chooses the storage of each register buffer of a nest.
-pub(super) fn choose_storage(nest: &LoopNest) -> BTreeMap<TensorId, Storage> {
-    let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
+pub(super) fn choose_storage(nest: &LoopNest) -> BTreeMap<BufferId, Storage> {
+    let ids = (0..nest.buffers.len()).map(|at| BufferId(at as u32));
     let registers = ids.filter(|id| nest.buffer(*id).scope == Scope::Register);
     let mut survey = Survey {
         storage: registers.map(|id| (id, Storage::Elements)).collect(),
@@ -47,10 +47,10 @@ pub(super) fn choose_storage(nest: &LoopNest) -> BTreeMap<TensorId, Storage> {
 }
 
 struct Survey {
-    storage: BTreeMap<TensorId, Storage>,
+    storage: BTreeMap<BufferId, Storage>,
     /// Variables that are constants in the emitted code, because their loops are unrolled.
-    constant_vars: Vec<VarId>,
-    lane: Option<(VarId, u32)>,
+    constant_vars: Vec<LoopVarId>,
+    lane: Option<(LoopVarId, u32)>,
 }
 
 impl Survey {
@@ -103,7 +103,7 @@ impl Survey {
     }
 
     /// Whether a subscript is a multiple of the lane count plus the lane.
-    fn is_aligned(&self, index: &IndexExpr, lane: VarId, lanes: i64) -> bool {
+    fn is_aligned(&self, index: &IndexExpr, lane: LoopVarId, lanes: i64) -> bool {
         let Some((step, rest)) = index.split_on(&Atom::Var(lane)) else { return false };
         step.as_constant() == Some(1)
             && self.is_constant(&rest)
@@ -114,7 +114,7 @@ impl Survey {
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Creates the slots of a register buffer, with undefined content.
-    pub(super) fn allocate_registers(&mut self, id: TensorId) {
+    pub(super) fn allocate_registers(&mut self, id: BufferId) {
         let buffer = self.nest.buffer(id);
         let element = self.ops.compute_type(buffer.dtype);
         let (count, kind) = match self.register_storage[&id] {

@@ -3,8 +3,7 @@
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tilewright_ir::interval::Interval;
-use tilewright_ir::nest::{Allocate, For, If, LoopKind, Prefetch, Scope, Stmt};
-use tilewright_ir::{IndexExpr, VarId};
+use tilewright_ir::nest::{Allocate, For, If, IndexExpr, LoopKind, LoopVarId, Prefetch, Scope, Stmt};
 
 use super::function::{Binding, Emit, Emitter, VectorLoop};
 use super::location::Address;
@@ -62,7 +61,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    fn bind(&mut self, var: VarId, binding: Binding<'ctx>) {
+    fn bind(&mut self, var: LoopVarId, binding: Binding<'ctx>) {
         self.frame.vars.insert(var, binding);
     }
 

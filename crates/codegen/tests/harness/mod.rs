@@ -6,10 +6,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use tilewright_codegen::{Call, Kernel, Parallel, ParallelBody, compile};
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::nest::{
+    Access, Allocate, Atom, Buffer, BufferId, Data, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopVar,
+    LoopVarId, Scope, Stmt, Store,
+};
 use tilewright_ir::{
-    Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, LoopNest, Number, Origin,
-    ReduceOp, Scalar, ScalarId, TensorId, VarId, verify_nest,
+    BinaryOp, Builtin, DType, LoopNest, Number, Origin, ReduceOp, Scalar, ScalarId, TensorId, verify_nest,
 };
 use tilewright_target::{Cpu, VectorInstructions};
 
@@ -33,26 +35,26 @@ impl Builder {
         }
     }
 
-    fn buffer(&mut self, dtype: DType, shape: &[i64], scope: Scope) -> TensorId {
+    fn buffer(&mut self, dtype: DType, shape: &[i64], scope: Scope) -> BufferId {
         let at = self.nest.buffers.len();
         self.nest.buffers.push(Buffer { name: format!("b{at}"), dtype, shape: shape.to_vec(), scope });
-        TensorId(at as u32)
+        BufferId(at as u32)
     }
 
-    pub fn argument(&mut self, dtype: DType, shape: &[i64]) -> TensorId {
-        let id = TensorId(self.nest.buffers.len() as u32);
-        self.buffer(dtype, shape, Scope::Argument(id))
+    pub fn argument(&mut self, dtype: DType, shape: &[i64]) -> BufferId {
+        let tensor = TensorId(self.nest.buffers.len() as u32);
+        self.buffer(dtype, shape, Scope::Argument(tensor))
     }
 
-    pub fn constant(&mut self, dtype: DType, shape: &[i64]) -> TensorId {
+    pub fn constant(&mut self, dtype: DType, shape: &[i64]) -> BufferId {
         self.buffer(dtype, shape, Scope::Constant)
     }
 
-    pub fn scratch(&mut self, dtype: DType, shape: &[i64]) -> TensorId {
+    pub fn scratch(&mut self, dtype: DType, shape: &[i64]) -> BufferId {
         self.buffer(dtype, shape, Scope::Scratch)
     }
 
-    pub fn register(&mut self, dtype: DType, shape: &[i64]) -> TensorId {
+    pub fn register(&mut self, dtype: DType, shape: &[i64]) -> BufferId {
         self.buffer(dtype, shape, Scope::Register)
     }
 
@@ -62,18 +64,18 @@ impl Builder {
         Expr { dtype, kind: ExprKind::Scalar(ScalarId(at as u32)) }
     }
 
-    pub fn var(&mut self, name: &str) -> VarId {
+    pub fn var(&mut self, name: &str) -> LoopVarId {
         self.nest.vars.push(LoopVar { name: name.into() });
-        VarId(self.nest.vars.len() as u32 - 1)
+        LoopVarId(self.nest.vars.len() as u32 - 1)
     }
 
-    pub fn load(&self, tensor: TensorId, indices: &[IndexExpr]) -> Expr {
+    pub fn load(&self, tensor: BufferId, indices: &[IndexExpr]) -> Expr {
         let dtype = self.nest.buffer(tensor).dtype;
         Expr { dtype, kind: ExprKind::Load(access(tensor, indices)) }
     }
 
     /// A load, converted to the compute type of its element type.
-    pub fn value(&self, tensor: TensorId, indices: &[IndexExpr]) -> Expr {
+    pub fn value(&self, tensor: BufferId, indices: &[IndexExpr]) -> Expr {
         let load = self.load(tensor, indices);
         let compute = load.dtype.compute_type();
         load.cast(compute)
@@ -177,7 +179,7 @@ pub fn runnable() -> Vec<VectorInstructions> {
     VectorInstructions::ALL.into_iter().filter(|vectors| *vectors <= host).collect()
 }
 
-pub fn access(tensor: TensorId, indices: &[IndexExpr]) -> Access {
+pub fn access(tensor: BufferId, indices: &[IndexExpr]) -> Access {
     Access { tensor, indices: indices.to_vec(), origin: Origin { start: 3, end: 5 } }
 }
 
@@ -185,7 +187,7 @@ pub fn c(value: i64) -> IndexExpr {
     IndexExpr::constant(value)
 }
 
-pub fn v(var: VarId) -> IndexExpr {
+pub fn v(var: LoopVarId) -> IndexExpr {
     IndexExpr::var(var)
 }
 
@@ -194,7 +196,7 @@ pub fn data(value: Expr) -> IndexExpr {
     IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared: None })))
 }
 
-pub fn each(var: VarId, extent: impl Into<Extent>, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
+pub fn each(var: LoopVarId, extent: impl Into<Extent>, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent: extent.into().0, kind, body })
 }
 
@@ -216,11 +218,11 @@ pub fn when(conditions: &[IndexExpr], then: Vec<Stmt>, otherwise: Vec<Stmt>) -> 
     Stmt::If(If { conditions: conditions.to_vec(), then, otherwise })
 }
 
-pub fn allocate(buffer: TensorId, body: Vec<Stmt>) -> Stmt {
+pub fn allocate(buffer: BufferId, body: Vec<Stmt>) -> Stmt {
     Stmt::Allocate(Allocate { buffer, body })
 }
 
-pub fn set(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
+pub fn set(tensor: BufferId, indices: &[IndexExpr], value: Expr) -> Stmt {
     Stmt::Store(Store {
         target: access(tensor, indices),
         value,
@@ -230,7 +232,7 @@ pub fn set(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
     })
 }
 
-pub fn reduce(op: ReduceOp, tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
+pub fn reduce(op: ReduceOp, tensor: BufferId, indices: &[IndexExpr], value: Expr) -> Stmt {
     Stmt::Store(Store {
         target: access(tensor, indices),
         value,

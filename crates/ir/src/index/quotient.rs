@@ -6,11 +6,12 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::{Atom, IndexExpr, Term, floor_div, floor_mod};
+use crate::ids::Ids;
 
-impl IndexExpr {
+impl<I: Ids> IndexExpr<I> {
     /// The quotient rounded toward minus infinity. Multiples of the divisor leave the division:
     /// `(2*i + 3) / 2` is `i + 1`, and `(s*i + j) / s` is `i + j/s`. Division by zero gives 0.
-    pub fn floor_div(&self, divisor: &IndexExpr) -> IndexExpr {
+    pub fn floor_div(&self, divisor: &IndexExpr<I>) -> IndexExpr<I> {
         if divisor.is_overflow() || self.is_overflow() {
             return IndexExpr::overflow();
         }
@@ -32,7 +33,7 @@ impl IndexExpr {
     }
 
     /// The remainder that belongs to [`IndexExpr::floor_div`]. A zero divisor gives 0.
-    pub fn modulo(&self, divisor: &IndexExpr) -> IndexExpr {
+    pub fn modulo(&self, divisor: &IndexExpr<I>) -> IndexExpr<I> {
         if divisor.is_overflow() || self.is_overflow() {
             return IndexExpr::overflow();
         }
@@ -49,7 +50,7 @@ impl IndexExpr {
 
     /// Returns true when the value is a multiple of `number` for all values of its variables.
     pub fn is_multiple_of(&self, number: i64) -> bool {
-        let multiple = |term: &Term| {
+        let multiple = |term: &Term<I>| {
             term.coefficient % number == 0
                 || term.factors.iter().any(|factor| match factor {
                     // The remainder of a multiple divided by a multiple is a multiple too.
@@ -69,7 +70,7 @@ impl IndexExpr {
 
     /// Merges quotients and remainders of the same division: `12*(x/12) + x%12` is `x`. Fused loops
     /// have such subscripts, and the parts cancel where the dimensions are adjacent in memory.
-    pub fn merge_quotients(&self) -> IndexExpr {
+    pub fn merge_quotients(&self) -> IndexExpr<I> {
         let mut sum = self.clone();
         while let Some(next) = sum.merge_one_quotient() {
             sum = next;
@@ -78,7 +79,7 @@ impl IndexExpr {
     }
 
     /// Merges one quotient with its remainder, if the expression contains such a pair.
-    fn merge_one_quotient(&self) -> Option<IndexExpr> {
+    fn merge_one_quotient(&self) -> Option<IndexExpr<I>> {
         let remainders = self.terms.iter().filter_map(|term| match term.factors.as_slice() {
             [Atom::Mod(pair)] => Some((pair, term)),
             _ => None,
@@ -96,7 +97,7 @@ impl IndexExpr {
     /// Splits the expression into `divisor * whole + rest`, moving obvious multiples of the divisor
     /// into `whole`. Variables may be 0, so only numbers, sizes and scalars are cancelled; sizes
     /// and scalars are positive where they divide.
-    fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
+    fn split_multiples(&self, divisor: &IndexExpr<I>) -> (IndexExpr<I>, IndexExpr<I>) {
         let nothing = (IndexExpr::constant(0), self.clone());
         match (divisor.as_constant(), divisor.terms.as_slice()) {
             (Some(by), _) => {
@@ -112,7 +113,7 @@ impl IndexExpr {
         }
     }
 
-    fn split_number(&self, by: i64) -> Option<(IndexExpr, IndexExpr)> {
+    fn split_number(&self, by: i64) -> Option<(IndexExpr<I>, IndexExpr<I>)> {
         let mut whole = Vec::new();
         let mut rest = Vec::new();
         for term in &self.terms {
@@ -130,7 +131,7 @@ impl IndexExpr {
 
     /// Splits the expression into `by * whole + rest` by the identity `x % by = x - by*(x/by)`,
     /// where that leaves fewer terms: `x - x%2` is twice `x/2`.
-    fn without_remainders(&self, by: i64) -> Option<(IndexExpr, IndexExpr)> {
+    fn without_remainders(&self, by: i64) -> Option<(IndexExpr<I>, IndexExpr<I>)> {
         let (mut whole, mut rest) = (IndexExpr::constant(0), self.clone());
         for term in &self.terms {
             if let [Atom::Mod(pair)] = term.factors.as_slice()
@@ -145,7 +146,7 @@ impl IndexExpr {
         (rest.terms.len() < self.terms.len()).then(|| (whole.add(&more), rest))
     }
 
-    fn split_factor(&self, by: &Atom) -> (IndexExpr, IndexExpr) {
+    fn split_factor(&self, by: &Atom<I>) -> (IndexExpr<I>, IndexExpr<I>) {
         let mut whole = IndexExpr::constant(0);
         let mut rest = Vec::new();
         for term in &self.terms {

@@ -6,24 +6,26 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Atom, IndexExpr};
+use crate::ids::Ids;
 
 /// A sum of products.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Sum {
+#[serde(bound = "")]
+pub(super) struct Sum<I: Ids> {
     constant: i64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    products: Vec<(i64, Vec<Atom>)>,
+    products: Vec<(i64, Vec<Atom<I>>)>,
 }
 
-impl From<IndexExpr> for Sum {
-    fn from(expr: IndexExpr) -> Sum {
+impl<I: Ids> From<IndexExpr<I>> for Sum<I> {
+    fn from(expr: IndexExpr<I>) -> Sum<I> {
         let products = expr.terms.into_iter().map(|term| (term.coefficient, term.factors.into_vec()));
         Sum { constant: expr.constant, products: products.collect() }
     }
 }
 
-impl From<Sum> for IndexExpr {
-    fn from(sum: Sum) -> IndexExpr {
+impl<I: Ids> From<Sum<I>> for IndexExpr<I> {
+    fn from(sum: Sum<I>) -> IndexExpr<I> {
         let constant = IndexExpr::constant(sum.constant);
         sum.products.iter().fold(constant, |sum, (coefficient, factors)| {
             let coefficient = IndexExpr::constant(*coefficient);
@@ -33,7 +35,7 @@ impl From<Sum> for IndexExpr {
 }
 
 /// The atom as an expression in normal form.
-fn to_normal_form(atom: &Atom) -> IndexExpr {
+fn to_normal_form<I: Ids>(atom: &Atom<I>) -> IndexExpr<I> {
     match atom {
         Atom::FloorDiv(pair) => pair.0.floor_div(&pair.1),
         Atom::Mod(pair) => pair.0.modulo(&pair.1),

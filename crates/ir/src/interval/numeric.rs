@@ -1,7 +1,7 @@
 //! Bounds of index expressions as numbers.
 
+use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr, Term};
-use crate::program::VarId;
 
 /// The least and the greatest value, both included. Products of two 64-bit numbers fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,27 +13,27 @@ pub struct Interval {
 }
 
 /// The known intervals of variables and data.
-pub trait Intervals {
+pub trait Intervals<I: Ids = InProgram> {
     /// The interval of a variable, if it is known.
-    fn var(&self, var: VarId) -> Option<Interval>;
+    fn var(&self, var: I::Var) -> Option<Interval>;
 
     /// The interval of a value that is read from data, if it is known.
-    fn data(&self, data: &Data) -> Option<Interval>;
+    fn data(&self, data: &Data<I>) -> Option<Interval>;
 
     /// The interval of an expression inside a quotient, remainder, minimum or maximum. The default
     /// computes with exact integers.
-    fn interval_of_part(&self, expr: &IndexExpr) -> Option<Interval> {
+    fn interval_of_part(&self, expr: &IndexExpr<I>) -> Option<Interval> {
         interval(expr, self)
     }
 }
 
 /// The interval of an expression, or `None` where an atom has none.
-pub fn interval(expr: &IndexExpr, known: &(impl Intervals + ?Sized)) -> Option<Interval> {
+pub fn interval<I: Ids>(expr: &IndexExpr<I>, known: &(impl Intervals<I> + ?Sized)) -> Option<Interval> {
     let constant = Interval::point(expr.constant_part());
     expr.terms().iter().try_fold(constant, |sum, term| sum.plus(interval_of_term(term, known)?))
 }
 
-fn interval_of_term(term: &Term, known: &(impl Intervals + ?Sized)) -> Option<Interval> {
+fn interval_of_term<I: Ids>(term: &Term<I>, known: &(impl Intervals<I> + ?Sized)) -> Option<Interval> {
     let coefficient = Interval::point(term.coefficient);
     term.factors
         .iter()
@@ -41,7 +41,7 @@ fn interval_of_term(term: &Term, known: &(impl Intervals + ?Sized)) -> Option<In
 }
 
 /// The interval of an atom, or `None` where its parts have none.
-pub fn interval_of_atom(atom: &Atom, known: &(impl Intervals + ?Sized)) -> Option<Interval> {
+pub fn interval_of_atom<I: Ids>(atom: &Atom<I>, known: &(impl Intervals<I> + ?Sized)) -> Option<Interval> {
     match atom {
         Atom::Var(var) => known.var(*var),
         Atom::Data(data) => known.data(data),
@@ -132,6 +132,7 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::VarId;
 
     /// The variables `0..100` and `0..1_000_000`, and no data.
     struct Loops;

@@ -2,28 +2,29 @@
 //! of the sizes.
 
 use super::End;
+use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, IndexExpr, Term};
-use crate::program::{Range, SymbolId, VarId};
+use crate::program::{Range, SymbolId};
 
 /// The known ranges of variables and least values of symbols.
-pub trait Knowledge {
+pub trait Knowledge<I: Ids = InProgram> {
     /// The range of a variable; with `None` the variable stays in the bounds.
-    fn range(&self, var: VarId) -> Option<Range>;
+    fn range(&self, var: I::Var) -> Option<Range<I>>;
     /// The least value of a symbol, if it has one.
     fn least(&self, symbol: SymbolId) -> Option<i64>;
 }
 
 /// The least value of `expr` over the box, or `None` where no bound can be expressed.
-pub fn lower_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+pub fn lower_bound<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> Option<IndexExpr<I>> {
     bound(expr, known, End::Low)
 }
 
 /// The greatest value of `expr` over the box, or `None` where no bound can be expressed.
-pub fn upper_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+pub fn upper_bound<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> Option<IndexExpr<I>> {
     bound(expr, known, End::High)
 }
 
-fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+fn bound<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>, end: End) -> Option<IndexExpr<I>> {
     // A variable in several terms, as in `N*i - i`, is bounded once, with its whole coefficient.
     if let Some((coefficient, rest, range)) = symbolic_coefficient(expr, known) {
         let (from, to) = (coefficient.mul(&range.from), coefficient.mul(&range.to.offset(-1)));
@@ -49,7 +50,10 @@ fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
 /// Finds a variable of the box with a coefficient that is not a number, such as `N` or `N - 1`. The
 /// coefficient is fixed over the box, and the variable occurs nowhere else. Returns the
 /// coefficient, the remaining terms and the variable's range.
-fn symbolic_coefficient(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(IndexExpr, IndexExpr, Range)> {
+fn symbolic_coefficient<I: Ids>(
+    expr: &IndexExpr<I>,
+    known: &dyn Knowledge<I>,
+) -> Option<(IndexExpr<I>, IndexExpr<I>, Range<I>)> {
     let vars = expr.terms().iter().flat_map(|term| &term.factors).filter_map(|factor| match factor {
         Atom::Var(var) => Some((*var, known.range(*var)?)),
         _ => None,
@@ -63,9 +67,9 @@ fn symbolic_coefficient(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(Inde
     })
 }
 
-fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+fn bound_term<I: Ids>(term: &Term<I>, known: &dyn Knowledge<I>, end: End) -> Option<IndexExpr<I>> {
     let end = if term.coefficient < 0 { end.flip() } else { end };
-    let fixed = |atom: &Atom| !varies(atom, known);
+    let fixed = |atom: &Atom<I>| !varies(atom, known);
     if term.factors.iter().all(fixed) {
         let mut product = IndexExpr::constant(term.coefficient);
         for factor in &term.factors {
@@ -99,7 +103,7 @@ fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
 }
 
 /// Returns true when the atom's value changes over the box, or depends on data.
-fn varies(atom: &Atom, known: &dyn Knowledge) -> bool {
+fn varies<I: Ids>(atom: &Atom<I>, known: &dyn Knowledge<I>) -> bool {
     match atom {
         Atom::Var(var) => known.range(*var).is_some(),
         Atom::Symbol(_) | Atom::Extent(..) => false,
@@ -110,7 +114,7 @@ fn varies(atom: &Atom, known: &dyn Knowledge) -> bool {
     }
 }
 
-fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+fn bound_atom<I: Ids>(atom: &Atom<I>, known: &dyn Knowledge<I>, end: End) -> Option<IndexExpr<I>> {
     match atom {
         Atom::Var(var) => known.range(*var).map(|range| match end {
             End::Low => range.from,
@@ -144,14 +148,14 @@ fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
 
 /// The bound of a minimum or maximum. At the end `enough`, the bound of one operand suffices where
 /// the other operand has none.
-fn bound_min_or_max(
-    left: &IndexExpr,
-    right: &IndexExpr,
-    known: &dyn Knowledge,
+fn bound_min_or_max<I: Ids>(
+    left: &IndexExpr<I>,
+    right: &IndexExpr<I>,
+    known: &dyn Knowledge<I>,
     end: End,
     sufficient_end: End,
-    join: fn(&IndexExpr, &IndexExpr) -> IndexExpr,
-) -> Option<IndexExpr> {
+    join: fn(&IndexExpr<I>, &IndexExpr<I>) -> IndexExpr<I>,
+) -> Option<IndexExpr<I>> {
     match (bound(left, known, end), bound(right, known, end)) {
         (Some(left), Some(right)) => Some(join(&left, &right)),
         (Some(one), None) | (None, Some(one)) if end == sufficient_end => Some(one),
@@ -159,15 +163,15 @@ fn bound_min_or_max(
     }
 }
 
-fn fixed_positive(divisor: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+fn fixed_positive<I: Ids>(divisor: &IndexExpr<I>, known: &dyn Knowledge<I>) -> Option<IndexExpr<I>> {
     let fixed = divisor.terms().iter().flat_map(|term| &term.factors).all(|factor| !varies(factor, known));
     (fixed && is_nonnegative_by_least_values(&divisor.offset(-1), known)).then(|| divisor.clone())
 }
 
 /// Returns true when the least values of the symbols alone make the expression non-negative. Each
 /// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative.
-pub fn is_nonnegative_by_least_values(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
-    let unknown = |atom: &Atom| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
+pub fn is_nonnegative_by_least_values<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
+    let unknown = |atom: &Atom<I>| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
     if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {
         return false;
     }

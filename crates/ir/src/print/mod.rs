@@ -17,19 +17,20 @@ use std::fmt::Write;
 
 use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
+use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr, Term};
 use crate::program::{
     Node, Program, Range, Role, ScalarId, Statement, SymbolId, TensorId, Update, VarId, VarKind,
 };
 
 /// The names behind the ids.
-pub trait Names {
+pub trait Names<I: Ids = InProgram> {
     /// The name of a variable.
-    fn var(&self, id: VarId) -> &str;
+    fn var(&self, id: I::Var) -> &str;
     /// The name of a size or integer scalar.
     fn symbol(&self, id: SymbolId) -> &str;
     /// The name of a tensor.
-    fn tensor(&self, id: TensorId) -> &str;
+    fn tensor(&self, id: I::Tensor) -> &str;
     /// The name of a scalar.
     fn scalar(&self, id: ScalarId) -> &str;
     /// The brackets around the subscripts of an element.
@@ -42,11 +43,11 @@ pub trait Names {
         false
     }
     /// Returns true if the tensor holds 16-bit floats. Only exact text depends on it.
-    fn is_narrow(&self, _: TensorId) -> bool {
+    fn is_narrow(&self, _: I::Tensor) -> bool {
         false
     }
     /// The name that stands for a value read from data, if it has one.
-    fn data(&self, _: &Data) -> Option<&str> {
+    fn data(&self, _: &Data<I>) -> Option<&str> {
         None
     }
 }
@@ -84,11 +85,11 @@ fn parenthesised(text: String, precedence: Precedence, at_least: Precedence) -> 
 }
 
 /// An index expression as text.
-pub fn index(expr: &IndexExpr, names: &dyn Names) -> String {
+pub fn index<I: Ids>(expr: &IndexExpr<I>, names: &dyn Names<I>) -> String {
     index_at(expr, names, Precedence::Ternary)
 }
 
-fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Precedence) -> String {
+fn index_at<I: Ids>(expr: &IndexExpr<I>, names: &dyn Names<I>, at_least: Precedence) -> String {
     if let Some(value) = expr.as_constant() {
         return if value < 0 {
             parenthesised(value.to_string(), Precedence::Unary, at_least)
@@ -96,7 +97,8 @@ fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Precedence) -> String
             value.to_string()
         };
     }
-    let (first, rest): (Vec<&Term>, Vec<&Term>) = expr.terms().iter().partition(|term| term.coefficient > 0);
+    let (first, rest): (Vec<&Term<I>>, Vec<&Term<I>>) =
+        expr.terms().iter().partition(|term| term.coefficient > 0);
     let mut text = String::new();
     let leading_constant = first.is_empty() && expr.constant_part() > 0;
     if leading_constant {
@@ -135,7 +137,7 @@ fn index_at(expr: &IndexExpr, names: &dyn Names, at_least: Precedence) -> String
     parenthesised(text, precedence, at_least)
 }
 
-fn product(term: &Term, names: &dyn Names) -> String {
+fn product<I: Ids>(term: &Term<I>, names: &dyn Names<I>) -> String {
     let mut parts = Vec::new();
     if term.coefficient.unsigned_abs() != 1 {
         parts.push(term.coefficient.unsigned_abs().to_string());
@@ -149,7 +151,7 @@ fn product(term: &Term, names: &dyn Names) -> String {
     parts.join("*")
 }
 
-fn atom(atom: &Atom, names: &dyn Names) -> String {
+fn atom<I: Ids>(atom: &Atom<I>, names: &dyn Names<I>) -> String {
     match atom {
         Atom::Var(var) => names.var(*var).to_owned(),
         Atom::Symbol(symbol) => names.symbol(*symbol).to_owned(),
@@ -168,7 +170,7 @@ fn atom(atom: &Atom, names: &dyn Names) -> String {
 
 /// A value read from data, inside a subscript. Arithmetic inside a subscript is exact, and
 /// arithmetic on data wraps. A conversion keeps the two apart.
-fn data_value(value: &Expr, names: &dyn Names) -> String {
+fn data_value<I: Ids>(value: &Expr<I>, names: &dyn Names<I>) -> String {
     let wraps = match &value.kind {
         ExprKind::Unary(op, _) => *op == UnaryOp::Neg,
         ExprKind::Binary(op, _) => !op.is_comparison() && !op.is_logical(),
@@ -181,42 +183,42 @@ fn data_value(value: &Expr, names: &dyn Names) -> String {
     expr_at(value, names, Precedence::Unary)
 }
 
-fn infix(pair: &(IndexExpr, IndexExpr), operator: &str, names: &dyn Names) -> String {
+fn infix<I: Ids>(pair: &(IndexExpr<I>, IndexExpr<I>), operator: &str, names: &dyn Names<I>) -> String {
     let left = index_at(&pair.0, names, Precedence::Unary);
     let right = index_at(&pair.1, names, Precedence::Unary);
     format!("{left}{operator}{right}")
 }
 
 /// A range as text: `0:N`.
-pub fn range(range: &Range, names: &dyn Names) -> String {
+pub fn range<I: Ids>(range: &Range<I>, names: &dyn Names<I>) -> String {
     let end = |expr| index_at(expr, names, Precedence::Or);
     format!("{}:{}", end(&range.from), end(&range.to))
 }
 
 /// An access as text: `A(i, k)`.
-pub fn access(access: &Access, names: &dyn Names) -> String {
+pub fn access<I: Ids>(access: &Access<I>, names: &dyn Names<I>) -> String {
     element(access.tensor, &access.indices, names)
 }
 
-fn element(tensor: TensorId, indices: &[IndexExpr], names: &dyn Names) -> String {
+fn element<I: Ids>(tensor: I::Tensor, indices: &[IndexExpr<I>], names: &dyn Names<I>) -> String {
     let indices: Vec<String> = indices.iter().map(|expr| index(expr, names)).collect();
     let [open, close] = names.brackets();
     format!("{}{open}{}{close}", names.tensor(tensor), indices.join(", "))
 }
 
 /// A value expression as text.
-pub fn expr(value: &Expr, names: &dyn Names) -> String {
+pub fn expr<I: Ids>(value: &Expr<I>, names: &dyn Names<I>) -> String {
     expr_at(value, names, Precedence::Ternary)
 }
 
-fn expr_at(value: &Expr, names: &dyn Names, at_least: Precedence) -> String {
+fn expr_at<I: Ids>(value: &Expr<I>, names: &dyn Names<I>, at_least: Precedence) -> String {
     Context { names, wanted: None, is_narrow: false }.expr(value, at_least)
 }
 
 /// The surroundings of an expression.
 #[derive(Clone, Copy)]
-struct Context<'n> {
-    names: &'n dyn Names,
+struct Context<'n, I: Ids> {
+    names: &'n dyn Names<I>,
     /// The type that a literal without a type takes here, where one is known.
     wanted: Option<DType>,
     /// Whether the value is stored as a 16-bit float. It is computed in float32, but a text whose
@@ -224,8 +226,8 @@ struct Context<'n> {
     is_narrow: bool,
 }
 
-impl Context<'_> {
-    fn expr(self, value: &Expr, at_least: Precedence) -> String {
+impl<I: Ids> Context<'_, I> {
+    fn expr(self, value: &Expr<I>, at_least: Precedence) -> String {
         let names = self.names;
         let (text, precedence) = match &value.kind {
             ExprKind::Literal(number) => {
@@ -284,7 +286,7 @@ impl Context<'_> {
 
     /// The context of operands that share one type. A literal takes the type of an operand whose
     /// own text shows its type.
-    fn for_operands(self, operands: &[Expr]) -> Self {
+    fn for_operands(self, operands: &[Expr<I>]) -> Self {
         let shared = operands.first().map(|operand| operand.dtype);
         let is_shown = operands.iter().any(shows_type);
         let wanted = shared.filter(|own| is_shown || self.wanted == Some(*own));
@@ -293,9 +295,9 @@ impl Context<'_> {
 
     /// The context of the operands of arithmetic. Arithmetic on indices and on numbers without a
     /// type would be one index, so beside an index a literal shows its type.
-    fn for_arithmetic_operands(self, operands: &[Expr; 2]) -> Self {
+    fn for_arithmetic_operands(self, operands: &[Expr<I>; 2]) -> Self {
         let context = self.for_operands(operands.as_slice());
-        let is_index = |operand: &Expr| matches!(operand.kind, ExprKind::Index(_));
+        let is_index = |operand: &Expr<I>| matches!(operand.kind, ExprKind::Index(_));
         match context.wanted == Some(DType::Int64) && operands.iter().any(is_index) {
             true => context.without_type(),
             false => context,
@@ -303,7 +305,7 @@ impl Context<'_> {
     }
 
     /// An index as a value of this type.
-    fn index_value(self, inner: &IndexExpr, dtype: DType, at_least: Precedence) -> String {
+    fn index_value(self, inner: &IndexExpr<I>, dtype: DType, at_least: Precedence) -> String {
         let is_plain = match self.names.is_exact() {
             true => self.is_narrow && dtype == DType::Float32,
             false => !dtype.is_float(),
@@ -314,7 +316,7 @@ impl Context<'_> {
         }
     }
 
-    fn binary(self, op: BinaryOp, operands: &[Expr; 2]) -> (String, Precedence) {
+    fn binary(self, op: BinaryOp, operands: &[Expr<I>; 2]) -> (String, Precedence) {
         let precedence = match op {
             BinaryOp::Or => Precedence::Or,
             BinaryOp::And => Precedence::And,
@@ -336,7 +338,7 @@ impl Context<'_> {
     }
 
     /// An operand. A comparison of two indices is exact, and needs no types.
-    fn operand(self, op: BinaryOp, operand: &Expr, at_least: Precedence) -> String {
+    fn operand(self, op: BinaryOp, operand: &Expr<I>, at_least: Precedence) -> String {
         match &operand.kind {
             ExprKind::Index(inner) if op.is_comparison() && operand.dtype == DType::Int64 => {
                 index_at(inner, self.names, at_least)
@@ -345,7 +347,7 @@ impl Context<'_> {
         }
     }
 
-    fn call(self, name: &str, arguments: &[Expr]) -> String {
+    fn call(self, name: &str, arguments: &[Expr<I>]) -> String {
         let arguments: Vec<String> =
             arguments.iter().map(|argument| self.expr(argument, Precedence::Ternary)).collect();
         format!("{name}({})", arguments.join(", "))
@@ -353,7 +355,7 @@ impl Context<'_> {
 }
 
 /// Returns true if the exact text of an expression determines its type, whatever stands around it.
-fn shows_type(value: &Expr) -> bool {
+fn shows_type<I: Ids>(value: &Expr<I>) -> bool {
     match &value.kind {
         ExprKind::Literal(_) => value.dtype == DType::Bool,
         ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) | ExprKind::Cast(_) => true,

@@ -3,9 +3,12 @@
 use std::fmt::Write;
 
 use super::{Names, access, expr, index};
-use crate::index::IndexExpr;
-use crate::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
-use crate::program::{ScalarId, SymbolId, TensorId, VarId};
+use crate::ids::InNest;
+use crate::nest::{
+    Allocate, Buffer, BufferId, Combine, For, If, IndexExpr, LoopKind, LoopNest, LoopVarId, Scope, Stmt,
+    Store, Sync,
+};
+use crate::program::{ScalarId, SymbolId};
 use crate::walk;
 
 /// Prints a whole loop nest: its arguments, the constant buffers, the statements that fill them,
@@ -31,13 +34,13 @@ pub fn nest(nest: &LoopNest) -> String {
 }
 
 /// A store as text: `acc[i, j] += a[i]*b[j]`.
-pub(crate) fn store(store: &Store, names: &dyn Names) -> String {
+pub(crate) fn store(store: &Store, names: &dyn Names<InNest>) -> String {
     let operator = store.reduce.map_or("=", |op| op.symbol());
     format!("{} {operator} {}", access(&store.target, names), expr(&store.value, names))
 }
 
 /// A combination of threads as text: `s[i] = sum of part[t] over t`.
-pub(crate) fn combine(own: &Combine, names: &dyn Names) -> String {
+pub(crate) fn combine(own: &Combine, names: &dyn Names<InNest>) -> String {
     let operator = own.store.reduce.map_or("=", |op| op.symbol());
     let (target, value) = (access(&own.store.target, names), expr(&own.store.value, names));
     format!("{target} {operator} {} of {value} over {}", own.op.result_noun(), names.var(own.lane))
@@ -45,7 +48,7 @@ pub(crate) fn combine(own: &Combine, names: &dyn Names) -> String {
 
 /// The condition `expr >= 0` as a comparison without negative terms: `12*i + j <= 1023`, or
 /// `i >= 1`.
-pub(crate) fn condition(expr: &IndexExpr, names: &dyn Names) -> String {
+pub(crate) fn condition(expr: &IndexExpr, names: &dyn Names<InNest>) -> String {
     let constant = expr.constant_part();
     let mut greater = IndexExpr::constant(constant.max(0));
     let mut less = IndexExpr::constant(0).sub(&IndexExpr::constant(constant.min(0)));
@@ -66,14 +69,14 @@ pub(crate) fn condition(expr: &IndexExpr, names: &dyn Names) -> String {
 }
 
 /// The names as the nest has them. Invalid ids also have a name, for messages about them.
-impl Names for LoopNest {
-    fn var(&self, id: VarId) -> &str {
+impl Names<InNest> for LoopNest {
+    fn var(&self, id: LoopVarId) -> &str {
         self.vars.get(id.index()).map_or("<no variable>", |var| &var.name)
     }
     fn symbol(&self, _: SymbolId) -> &str {
         "<symbol>"
     }
-    fn tensor(&self, id: TensorId) -> &str {
+    fn tensor(&self, id: BufferId) -> &str {
         self.buffers.get(id.index()).map_or("<no buffer>", |buffer| &buffer.name)
     }
     fn scalar(&self, id: ScalarId) -> &str {
@@ -106,7 +109,7 @@ impl<'a> UniqueNames<'a> {
     }
 
     /// Names the variable of a loop so that it differs from the variables of the loops `around` it.
-    fn bind_var(&mut self, var: VarId, around: &[VarId]) {
+    fn bind_var(&mut self, var: LoopVarId, around: &[LoopVarId]) {
         let taken = |name: &str| {
             around.iter().any(|other| self.vars[other.index()] == name)
                 || self.buffers.iter().any(|buffer| buffer == name)
@@ -123,14 +126,14 @@ fn unused_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
     names.find(|name| !taken(name)).expect("only finitely many names are taken")
 }
 
-impl Names for UniqueNames<'_> {
-    fn var(&self, id: VarId) -> &str {
+impl Names<InNest> for UniqueNames<'_> {
+    fn var(&self, id: LoopVarId) -> &str {
         &self.vars[id.index()]
     }
     fn symbol(&self, id: SymbolId) -> &str {
         Names::symbol(self.nest, id)
     }
-    fn tensor(&self, id: TensorId) -> &str {
+    fn tensor(&self, id: BufferId) -> &str {
         &self.buffers[id.index()]
     }
     fn scalar(&self, id: ScalarId) -> &str {
@@ -145,7 +148,7 @@ struct Writer<'a> {
     nest: &'a LoopNest,
     names: UniqueNames<'a>,
     /// The variables of the surrounding loops, outermost first.
-    loops: Vec<VarId>,
+    loops: Vec<LoopVarId>,
     text: String,
 }
 
@@ -176,14 +179,14 @@ impl Writer<'_> {
     }
 
     /// The buffers whose scope satisfies the predicate, as text.
-    fn buffers(&self, test: impl Fn(Scope) -> bool) -> Vec<(TensorId, String)> {
+    fn buffers(&self, test: impl Fn(Scope) -> bool) -> Vec<(BufferId, String)> {
         let buffers = self.nest.buffers.iter().enumerate();
-        let ids = buffers.filter(|(_, buffer)| test(buffer.scope)).map(|(at, _)| TensorId(at as u32));
+        let ids = buffers.filter(|(_, buffer)| test(buffer.scope)).map(|(at, _)| BufferId(at as u32));
         ids.map(|id| (id, self.declaration(id))).collect()
     }
 
     /// `float32 A[4, 8]`
-    fn declaration(&self, id: TensorId) -> String {
+    fn declaration(&self, id: BufferId) -> String {
         let Buffer { dtype, shape, .. } = self.nest.buffer(id);
         let shape: Vec<String> = shape.iter().map(i64::to_string).collect();
         format!("{dtype} {}[{}]", self.names.tensor(id), shape.join(", "))
@@ -256,7 +259,7 @@ impl Writer<'_> {
 }
 
 /// The buffers that some statement stores to.
-fn written_buffers(nest: &LoopNest) -> Vec<TensorId> {
+fn written_buffers(nest: &LoopNest) -> Vec<BufferId> {
     let mut out = Vec::new();
     for stmts in [&nest.setup, &nest.body] {
         walk::visit(stmts, &mut |stmt| out.extend(stmt.store().map(|store| store.target.tensor)));
@@ -268,18 +271,18 @@ fn written_buffers(nest: &LoopNest) -> Vec<TensorId> {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::expr::{Access, BinaryOp, Expr, ExprKind, Number, Origin};
-    use crate::nest::LoopVar;
-    use crate::program::{ReduceOp, Scalar};
+    use crate::expr::{BinaryOp, Number, Origin};
+    use crate::nest::{Access, Expr, ExprKind, LoopVar};
+    use crate::program::{ReduceOp, Scalar, TensorId};
 
     fn c(value: i64) -> IndexExpr {
         IndexExpr::constant(value)
     }
     fn v(var: u32) -> IndexExpr {
-        IndexExpr::var(VarId(var))
+        IndexExpr::var(LoopVarId(var))
     }
     fn at(tensor: u32, indices: &[IndexExpr]) -> Access {
-        Access { tensor: TensorId(tensor), indices: indices.to_vec(), origin: Origin::default() }
+        Access { tensor: BufferId(tensor), indices: indices.to_vec(), origin: Origin::default() }
     }
     fn load(tensor: u32, indices: &[IndexExpr]) -> Expr {
         Expr { dtype: DType::Float32, kind: ExprKind::Load(at(tensor, indices)) }
@@ -288,7 +291,7 @@ mod tests {
         Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
     }
     fn each(kind: LoopKind, var: u32, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
-        Stmt::For(For { var: VarId(var), extent, kind, body })
+        Stmt::For(For { var: LoopVarId(var), extent, kind, body })
     }
     fn buffer(name: &str, shape: &[i64], scope: Scope) -> Buffer {
         Buffer { name: name.to_owned(), dtype: DType::Float32, shape: shape.to_vec(), scope }
@@ -329,7 +332,7 @@ mod tests {
         });
         let copy = each(LoopKind::Vector, 1, c(4), vec![set(at(1, &[index()]), load(3, &[v(1)]))]);
         let body = Stmt::Allocate(Allocate {
-            buffer: TensorId(3),
+            buffer: BufferId(3),
             body: vec![
                 each(LoopKind::Unrolled, 1, c(4), vec![clear]),
                 each(LoopKind::Serial, 1, v(0).minimum(&c(4)), vec![add]),
@@ -378,9 +381,9 @@ f(float32 A[10], float32 alpha) -> float32 C[10]
         };
         let body = vec![
             Stmt::Allocate(Allocate {
-                buffer: TensorId(0),
+                buffer: BufferId(0),
                 body: vec![Stmt::Allocate(Allocate {
-                    buffer: TensorId(1),
+                    buffer: BufferId(1),
                     body: vec![each(LoopKind::Serial, 0, c(4), vec![inner(1), inner(2)])],
                 })],
             }),

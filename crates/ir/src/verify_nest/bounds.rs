@@ -9,11 +9,11 @@
 
 use std::cell::Cell;
 
-use crate::expr::{Access, BinaryOp, Expr, ExprKind};
-use crate::index::{Atom, IndexExpr};
+use crate::expr::BinaryOp;
+use crate::ids::InNest;
 use crate::interval::{Knowledge, lower_bound, upper_bound};
-use crate::nest::For;
-use crate::program::{Range, SymbolId, VarId};
+use crate::nest::{Access, Atom, Expr, ExprKind, For, IndexExpr, LoopVarId, Range};
+use crate::program::SymbolId;
 use crate::verify::Verdict;
 
 /// The maximal number of values that one search may assign to variables.
@@ -39,7 +39,7 @@ pub(super) struct Path<'a> {
 }
 
 /// Values of the loop variables, outermost first.
-type Point = Vec<(VarId, i64)>;
+type Point = Vec<(LoopVarId, i64)>;
 
 impl<'a> Path<'a> {
     pub(super) fn enter_loop(&mut self, inner: &'a For) {
@@ -101,9 +101,9 @@ impl<'a> Path<'a> {
     /// The range without the values that some condition excludes; `None` if no value is left.
     fn narrow_range(
         &self,
-        var: VarId,
+        var: LoopVarId,
         (mut low, mut high): (i64, i64),
-        point: &[(VarId, i64)],
+        point: &[(LoopVarId, i64)],
     ) -> Option<(i64, i64)> {
         for fact in self.facts() {
             let Some((coefficient, rest)) = fact.split_on(&Atom::Var(var)) else { continue };
@@ -139,11 +139,11 @@ impl<'a> Path<'a> {
 /// The ranges of the loop variables, where the outermost variables have the values of `point`.
 struct Ranges<'a> {
     path: &'a Path<'a>,
-    point: &'a [(VarId, i64)],
+    point: &'a [(LoopVarId, i64)],
 }
 
-impl Knowledge for Ranges<'_> {
-    fn range(&self, var: VarId) -> Option<Range> {
+impl Knowledge<InNest> for Ranges<'_> {
+    fn range(&self, var: LoopVarId) -> Option<Range> {
         let at = self.path.loops.iter().position(|around| around.var == var)?;
         let (low, high) = match self.point.get(at) {
             Some((_, value)) => (*value, *value),
@@ -180,7 +180,7 @@ impl Search<'_> {
     }
 
     /// Returns true when a condition, an extent or the subscript depends on the variable.
-    fn is_relevant(&self, var: VarId) -> bool {
+    fn is_relevant(&self, var: LoopVarId) -> bool {
         let guards = self.path.branches.iter().flat_map(|guard| guard.conditions);
         let extents = self.path.loops.iter().map(|around| &around.extent);
         guards.chain(extents).chain([self.subscript]).any(|expr| expr.mentions(var))

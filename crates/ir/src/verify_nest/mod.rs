@@ -52,11 +52,13 @@ use thiserror::Error;
 
 use self::bounds::{Branch, Path};
 use crate::dtype::DType;
-use crate::expr::Access;
-use crate::index::{Atom, IndexExpr};
-use crate::nest::{Allocate, Axis, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use crate::ids::InNest;
+use crate::nest::{
+    Access, Allocate, Atom, Axis, Buffer, BufferId, Combine, For, If, IndexExpr, LoopKind, LoopNest,
+    LoopVarId, Scope, Stmt, Store,
+};
 use crate::print::{self, Names};
-use crate::program::{Scalar, ScalarId, SymbolId, TensorId, VarId};
+use crate::program::{Scalar, ScalarId, SymbolId};
 use crate::verify::{Tables, Verdict, ensure};
 
 /// A violated invariant.
@@ -297,7 +299,7 @@ impl<'a> Check<'a> {
     }
 
     /// Checks a store. `lane` is the variable of the loop whose threads are combined, if any.
-    fn check_store(&self, store: &Store, lane: Option<VarId>) -> Verdict {
+    fn check_store(&self, store: &Store, lane: Option<LoopVarId>) -> Verdict {
         self.access(&store.target)?;
         self.expr(&store.value)?;
         let target = self.nest.buffer(store.target.tensor);
@@ -336,7 +338,7 @@ impl<'a> Check<'a> {
     }
 
     /// Checks that different threads can write different elements, as far as the subscripts show.
-    fn check_distinct_writes(&self, target: &Access, lane: Option<VarId>) -> Verdict {
+    fn check_distinct_writes(&self, target: &Access, lane: Option<LoopVarId>) -> Verdict {
         for (depth, around) in self.path.loops().enumerate() {
             let private = matches!(self.allocations[target.tensor.index()], Allocation::Active { loops } if loops > depth);
             let runs_once = around.extent.as_constant().is_some_and(|extent| extent <= 1)
@@ -344,7 +346,7 @@ impl<'a> Check<'a> {
                 || self.path.runs_at_most_once(depth);
             // The subscripts depend on the loop by its variable, or by a loop inside whose trip
             // count depends on the variable.
-            let names = |var: VarId| target.indices.iter().any(|index| index.mentions(var));
+            let names = |var: LoopVarId| target.indices.iter().any(|index| index.mentions(var));
             let mentions = names(around.var)
                 || self
                     .path
@@ -434,7 +436,7 @@ impl<'a> Check<'a> {
 
     /// Returns true when the expression is a number after unrolling.
     fn is_constant_after_unrolling(&self, expr: &IndexExpr) -> bool {
-        let unrolled = |var: VarId| {
+        let unrolled = |var: LoopVarId| {
             self.path.loops().any(|around| around.var == var && around.kind == LoopKind::Unrolled)
         };
         !expr.any_atom(&mut |atom| match atom {
@@ -450,11 +452,11 @@ fn is_allocated(scope: Scope) -> bool {
     matches!(scope, Scope::Scratch | Scope::Register | Scope::Shared)
 }
 
-impl Tables for Check<'_> {
-    fn names(&self) -> &dyn Names {
+impl Tables<InNest> for Check<'_> {
+    fn names(&self) -> &dyn Names<InNest> {
         self.nest
     }
-    fn in_scope(&self, var: VarId) -> bool {
+    fn in_scope(&self, var: LoopVarId) -> bool {
         self.path.loops().any(|around| around.var == var)
     }
     fn has_symbol(&self, _: SymbolId) -> bool {
@@ -463,7 +465,7 @@ impl Tables for Check<'_> {
     fn scalar(&self, id: ScalarId) -> Option<&Scalar> {
         self.nest.scalars.get(id.index())
     }
-    fn tensor(&self, id: TensorId) -> Option<(DType, usize)> {
+    fn tensor(&self, id: BufferId) -> Option<(DType, usize)> {
         self.nest.buffers.get(id.index()).map(|buffer| (buffer.dtype, buffer.shape.len()))
     }
     fn check_access_rules(&self, access: &Access) -> Verdict {

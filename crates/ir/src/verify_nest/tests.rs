@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::expr::{BinaryOp, Expr, ExprKind, Number, Origin};
-use crate::index::Data;
-use crate::nest::LoopVar;
+use crate::expr::{BinaryOp, Number, Origin};
+use crate::nest::{Data, Expr, ExprKind, LoopVar};
 use crate::program::ReduceOp;
+use crate::program::TensorId;
 use LoopKind::*;
 
-const I: VarId = VarId(0);
-const J: VarId = VarId(1);
-const K: VarId = VarId(2);
+const I: LoopVarId = LoopVarId(0);
+const J: LoopVarId = LoopVarId(1);
+const K: LoopVarId = LoopVarId(2);
 
 /// float32 arguments of extent 8.
-const A: TensorId = TensorId(0);
-const B: TensorId = TensorId(1);
+const A: BufferId = BufferId(0);
+const B: BufferId = BufferId(1);
 /// A float16 argument of extent 8.
-const H: TensorId = TensorId(2);
+const H: BufferId = BufferId(2);
 /// An int32 argument of extent 8.
-const N: TensorId = TensorId(3);
+const N: BufferId = BufferId(3);
 /// A constant of extent 8.
-const P: TensorId = TensorId(4);
+const P: BufferId = BufferId(4);
 /// Scratch of extent 8, and a register buffer of 2 by 8.
-const S: TensorId = TensorId(5);
-const R: TensorId = TensorId(6);
+const S: BufferId = BufferId(5);
+const R: BufferId = BufferId(6);
 
 fn buffer(name: &str, dtype: DType, shape: &[i64], scope: Scope) -> Buffer {
     Buffer { name: name.to_owned(), dtype, shape: shape.to_vec(), scope }
@@ -36,16 +36,16 @@ fn nest(body: Vec<Stmt>) -> LoopNest {
 }
 
 fn bare(body: Vec<Stmt>) -> LoopNest {
-    let argument = |id: TensorId| Scope::Argument(id);
+    let argument = |tensor| Scope::Argument(TensorId(tensor));
     LoopNest {
         name: "f".to_owned(),
         contract: true,
         scalars: vec![Scalar { name: "alpha".to_owned(), dtype: DType::Float32 }],
         buffers: vec![
-            buffer("A", DType::Float32, &[8], argument(A)),
-            buffer("B", DType::Float32, &[8], argument(B)),
-            buffer("H", DType::Float16, &[8], argument(H)),
-            buffer("N", DType::Int32, &[8], argument(N)),
+            buffer("A", DType::Float32, &[8], argument(0)),
+            buffer("B", DType::Float32, &[8], argument(1)),
+            buffer("H", DType::Float16, &[8], argument(2)),
+            buffer("N", DType::Int32, &[8], argument(3)),
             buffer("P", DType::Float32, &[8], Scope::Constant),
             buffer("S", DType::Float32, &[8], Scope::Scratch),
             buffer("R", DType::Float32, &[2, 8], Scope::Register),
@@ -60,15 +60,15 @@ fn c(value: i64) -> IndexExpr {
     IndexExpr::constant(value)
 }
 
-fn v(var: VarId) -> IndexExpr {
+fn v(var: LoopVarId) -> IndexExpr {
     IndexExpr::var(var)
 }
 
-fn access(tensor: TensorId, indices: &[IndexExpr]) -> Access {
+fn access(tensor: BufferId, indices: &[IndexExpr]) -> Access {
     Access { tensor, indices: indices.to_vec(), origin: Origin::default() }
 }
 
-fn load(tensor: TensorId, indices: &[IndexExpr]) -> Expr {
+fn load(tensor: BufferId, indices: &[IndexExpr]) -> Expr {
     let dtype = match tensor {
         H => DType::Float16,
         N => DType::Int32,
@@ -86,7 +86,7 @@ fn data(index: IndexExpr) -> IndexExpr {
     IndexExpr::atom(Atom::Data(Arc::new(Data { value: load(N, &[index]), declared: None })))
 }
 
-fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
+fn store(tensor: BufferId, indices: &[IndexExpr], value: Expr) -> Stmt {
     Stmt::Store(Store {
         target: access(tensor, indices),
         value,
@@ -96,11 +96,11 @@ fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
     })
 }
 
-fn set(tensor: TensorId, index: IndexExpr) -> Stmt {
+fn set(tensor: BufferId, index: IndexExpr) -> Stmt {
     store(tensor, &[index], one())
 }
 
-fn each(kind: LoopKind, var: VarId, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
+fn each(kind: LoopKind, var: LoopVarId, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent, kind, body })
 }
 
@@ -108,7 +108,7 @@ fn when(conditions: Vec<IndexExpr>, then: Vec<Stmt>, otherwise: Vec<Stmt>) -> St
     Stmt::If(If { conditions, then, otherwise })
 }
 
-fn allocate(buffer: TensorId, body: Vec<Stmt>) -> Stmt {
+fn allocate(buffer: BufferId, body: Vec<Stmt>) -> Stmt {
     Stmt::Allocate(Allocate { buffer, body })
 }
 
@@ -126,12 +126,12 @@ fn refused(nest: &LoopNest, what: &str) {
 #[test]
 fn ids_point_into_their_tables() {
     accepted(&nest(vec![each(Serial, K, c(8), vec![set(A, v(K))])]));
-    refused(&nest(vec![each(Serial, VarId(3), c(8), vec![])]), "loop variable 3 does not exist");
+    refused(&nest(vec![each(Serial, LoopVarId(3), c(8), vec![])]), "loop variable 3 does not exist");
     refused(
-        &nest(vec![set(TensorId(7), c(0))]),
+        &nest(vec![set(BufferId(7), c(0))]),
         "the tensor of an access does not exist, in <no buffer>[0] = 1.0",
     );
-    refused(&nest(vec![allocate(TensorId(7), vec![])]), "allocated buffer 7 does not exist");
+    refused(&nest(vec![allocate(BufferId(7), vec![])]), "allocated buffer 7 does not exist");
     let scalar = |at| Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(at)) };
     accepted(&nest(vec![store(A, &[c(0)], scalar(0))]));
     refused(&nest(vec![store(A, &[c(0)], scalar(1))]), "a scalar does not exist, in A[0] = <no scalar>");
@@ -140,7 +140,7 @@ fn ids_point_into_their_tables() {
 #[test]
 fn buffers_can_exist() {
     let mut twice = nest(vec![]);
-    twice.buffers[1].scope = Scope::Argument(A);
+    twice.buffers[1].scope = Scope::Argument(TensorId(0));
     refused(&twice, "B is an argument for a tensor that another buffer already represents");
     let mut negative = nest(vec![]);
     negative.buffers[0].shape = vec![-1];

@@ -3,7 +3,8 @@
 //! If a condition on indices selects one side of an expression, an access on that side counts only
 //! in the iterations that select it.
 
-use tilewright_ir::{Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr};
+use tilewright_ir::BinaryOp;
+use tilewright_ir::nest::{Access, Atom, Expr, ExprKind, IndexExpr};
 use tilewright_isl::Set;
 
 use super::ProofResult;

@@ -3,8 +3,7 @@
 //! This module cannot check subscripts that depend on data. [`super::values`] compares such
 //! subscripts with those of the program.
 
-use tilewright_ir::Access;
-use tilewright_ir::nest::Scope;
+use tilewright_ir::nest::{Access, Scope};
 
 use super::accesses::{Evaluations, for_each_access};
 use super::nest::{Nest, Site};

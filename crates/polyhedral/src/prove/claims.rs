@@ -1,7 +1,6 @@
 //! The claims of a nest's stores, as relations from iterations to instances, versions and runs.
 
-use tilewright_ir::IndexExpr;
-use tilewright_ir::nest::{Claim, ClaimRole};
+use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::nest::{Nest, Site};

@@ -15,8 +15,8 @@
 
 use std::borrow::Cow;
 
-use tilewright_ir::nest::{Claim, ClaimRole, Combine, If, LoopNest, Stmt, Store};
-use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic, walk};
+use tilewright_ir::nest::{Claim, ClaimRole, Combine, Expr, If, IndexExpr, LoopNest, LoopVarId, Stmt, Store};
+use tilewright_ir::{arithmetic, walk};
 
 /// The nest, with a store of the neutral element before every combination that replaces its target.
 pub fn with_neutral_stores(nest: &LoopNest) -> Cow<'_, LoopNest> {
@@ -51,7 +51,7 @@ fn neutral_store(own: &Combine) -> Stmt {
     Stmt::If(If { conditions: vec![first], then: vec![Stmt::Store(store)], otherwise: Vec::new() })
 }
 
-fn claim_of_all_lanes(claim: &Claim, lane: VarId) -> Claim {
+fn claim_of_all_lanes(claim: &Claim, lane: LoopVarId) -> Claim {
     let without_lane = |value: &Option<IndexExpr>| value.clone().filter(|value| !value.mentions(lane));
     let point = claim.point.iter().map(without_lane).collect();
     Claim { role: ClaimRole::Neutral, point, ..claim.clone() }

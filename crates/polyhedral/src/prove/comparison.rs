@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use tilewright_ir::ids::{Ids, InProgram};
 use tilewright_ir::{IndexExpr, VarId};
 use tilewright_isl::{Affine, Map, Set};
 
@@ -139,21 +140,21 @@ impl Comparison {
 
 /// The position of an instance's or an iteration's coordinates in the vectors of a scene.
 #[derive(Clone)]
-pub struct Frame {
+pub struct Frame<I: Ids = InProgram> {
     /// The position of the first coordinate.
     pub offset: usize,
     /// The variables of the coordinates.
-    pub coordinates: Coordinates,
+    pub coordinates: Coordinates<I>,
 }
 
-impl Frame {
+impl<I: Ids> Frame<I> {
     /// The positions of the coordinates.
     pub fn positions(&self) -> Vec<usize> {
         (self.offset..self.offset + self.coordinates.len()).collect()
     }
 
     /// The same variables as coordinates of the scene's vectors.
-    pub fn in_comparison(&self, scene: &Comparison) -> Coordinates {
+    pub fn in_comparison(&self, scene: &Comparison) -> Coordinates<I> {
         self.coordinates.embedded(self.offset, scene.dimensions)
     }
 }

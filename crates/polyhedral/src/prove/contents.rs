@@ -10,7 +10,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tilewright_ir::{Access, Atom, ExprKind, IndexExpr, TensorId};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{self, BufferId};
+use tilewright_ir::{Access, ExprKind, IndexExpr, TensorId, VarId};
 use tilewright_isl::{Answer, Map, Set};
 
 use super::claims::ClaimedStore;
@@ -30,7 +32,7 @@ pub struct Contents<'a, 'p, 'n> {
     claims: &'a [Option<ClaimedStore<'a, 'p>>],
     runs: &'a Runs<'a, 'n>,
     single_valued: &'a SingleValuedBuffers,
-    known: RefCell<BTreeMap<TensorId, Option<Rc<Content>>>>,
+    known: RefCell<BTreeMap<BufferId, Option<Rc<Content>>>>,
     /// For each statement, the cached answer of [`Contents::sees_versions`] for each of its reads.
     total: Vec<Vec<OnceCell<bool>>>,
 }
@@ -66,7 +68,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         scene: &Comparison,
         claimed: &ClaimedStore,
         read: &Access,
-        load: &Access,
+        load: &Access<InNest>,
     ) -> Answer<bool> {
         let reads = &self.model.statements[claimed.claim.statement].reads;
         let is_it =
@@ -99,7 +101,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     }
 
     /// Checks whether all values that a load sees are complete and written before it, or supplied.
-    fn is_written_before(&self, site: usize, load: &Access) -> bool {
+    fn is_written_before(&self, site: usize, load: &Access<InNest>) -> bool {
         let at = self.nest.sites[site].loads.iter().position(|own| *own == load);
         let Some(source) = at.and_then(|at| self.sources.loads[site].get(at)) else { return false };
         let is_supplied = self.single_valued.stores(load.tensor).is_none();
@@ -130,23 +132,17 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
 
     /// Checks whether the read's subscripts, with the claimed instance substituted, are literally
     /// those of the load.
-    fn has_same_subscripts(&self, claimed: &ClaimedStore, read: &Access, load: &Access) -> bool {
-        let vars = claimed.statement.coordinates.vars();
-        let value = |atom: &Atom| match atom {
-            Atom::Var(var) => claimed.claim.point[vars.iter().rposition(|own| own == var)?].as_ref().cloned(),
-            _ => None,
-        };
-        let is_known = |index: &IndexExpr| {
-            let mut own = index.vars().into_iter();
-            own.all(|var| value(&Atom::Var(var)).is_some())
-        };
-        let same = |(own, other): (&IndexExpr, &IndexExpr)| {
-            is_known(own) && own.substitute(&mut |atom| value(atom)) == *other
+    fn has_same_subscripts(&self, claimed: &ClaimedStore, read: &Access, load: &Access<InNest>) -> bool {
+        let coordinates = &claimed.statement.coordinates;
+        let value = |var: VarId| claimed.claim.point[coordinates.position(var)?].clone();
+        // Data in a subscript has no counterpart: a tensor of the program is in no certain buffer.
+        let same = |(own, other): (&IndexExpr, &nest::IndexExpr)| {
+            own.map_ids(&|_| None, &value).is_some_and(|own| own == *other)
         };
         read.indices.len() == load.indices.len() && read.indices.iter().zip(&load.indices).all(same)
     }
 
-    fn content(&self, buffer: TensorId) -> Answer<Option<Rc<Content>>> {
+    fn content(&self, buffer: BufferId) -> Answer<Option<Rc<Content>>> {
         if let Some(known) = self.known.borrow().get(&buffer) {
             return Ok(known.clone());
         }
@@ -155,7 +151,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Ok(found)
     }
 
-    fn find(&self, buffer: TensorId) -> Answer<Option<Content>> {
+    fn find(&self, buffer: BufferId) -> Answer<Option<Content>> {
         let context = &self.nest.context;
         let Some(SingleValuedBuffer { stores, written }) = self.single_valued.buffer(buffer) else {
             let is_changed = self.nest.sites.iter().any(|site| site.store.target.tensor == buffer);
@@ -215,7 +211,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
 
 /// The element that a store copies, and the iterations in which the store copies it. In other
 /// iterations a condition on indices may select a literal instead.
-fn copied_access<'n>(site: &Site<'n>) -> Option<(&'n Access, Set)> {
+fn copied_access<'n>(site: &Site<'n>) -> Option<(&'n Access<InNest>, Set)> {
     match &site.store.value.kind {
         ExprKind::Load(access) => Some((access, site.domain.clone())),
         ExprKind::Select(parts) => {

@@ -18,8 +18,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, ExprKind, IndexExpr, TensorId};
+use tilewright_ir::nest::{Access, BufferId, ClaimRole, ExprKind, IndexExpr};
 use tilewright_isl::{Affine, Answer, Map, Set};
 
 use super::claims::ClaimedStore;
@@ -51,7 +50,7 @@ pub fn runs_are_continuous(
     begin_once: bool,
 ) -> Answer<bool> {
     let buffer = |claimed: &ClaimedStore| nest.sites[claimed.site].store.target.tensor;
-    let buffers: BTreeSet<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
+    let buffers: BTreeSet<BufferId> = members.iter().map(|claimed| buffer(claimed)).collect();
     if buffers.iter().any(|buffer| single_valued.stores(*buffer).is_none()) {
         return Ok(false);
     }
@@ -61,7 +60,7 @@ pub fn runs_are_continuous(
         return Ok(begin_once && runs.are_in_place()?);
     }
     for outer in &buffers {
-        let inner: Vec<TensorId> = buffers.iter().copied().filter(|own| own != outer).collect();
+        let inner: Vec<BufferId> = buffers.iter().copied().filter(|own| own != outer).collect();
         if runs.are_gathered(&inner, *outer)? {
             return Ok(true);
         }
@@ -72,7 +71,7 @@ pub fn runs_are_continuous(
 /// A store of a run.
 struct RunStore<'a> {
     site: usize,
-    buffer: TensorId,
+    buffer: BufferId,
     role: ClaimRole,
     /// The values that distinguish runs.
     run: &'a [IndexExpr],
@@ -80,7 +79,7 @@ struct RunStore<'a> {
     /// Maps iterations to the memory location that the store writes.
     locations: Map,
     /// The buffer that the store continues from, and a map from iterations to the location in it.
-    continued_from: Option<(TensorId, Map)>,
+    continued_from: Option<(BufferId, Map)>,
 }
 
 impl<'a> RunStore<'a> {
@@ -101,7 +100,7 @@ impl<'a> RunStore<'a> {
     }
 
     /// Checks whether the store carries a value from a buffer.
-    fn carries_from(&self, buffer: TensorId) -> bool {
+    fn carries_from(&self, buffer: BufferId) -> bool {
         self.role == ClaimRole::Carry && self.continued_from.as_ref().is_some_and(|(own, _)| *own == buffer)
     }
 }
@@ -135,7 +134,7 @@ impl Runs<'_, '_> {
 
     /// Checks the gathered pattern. `inner` are the buffers of episodes; `outer` is the buffer that
     /// their results are carried to.
-    fn are_gathered(&self, inner: &[TensorId], outer: TensorId) -> Answer<bool> {
+    fn are_gathered(&self, inner: &[BufferId], outer: BufferId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (out, inside) = split(&all, |at| self.members[at].buffer == outer);
         let (redundant, out) = split(&out, |at| self.members[at].continued_from.is_none());
@@ -164,7 +163,7 @@ impl Runs<'_, '_> {
 
     /// Checks that each episode in a buffer has one beginning, continues from it in one location,
     /// and is carried out once at its end.
-    fn are_episodes(&self, inner: TensorId, outer: TensorId) -> Answer<bool> {
+    fn are_episodes(&self, inner: BufferId, outer: BufferId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let keys = self.keys(self.nest.loops_around_allocation(inner));
         let (inside, _) = split(&all, |at| self.members[at].buffer == inner);

@@ -17,8 +17,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{For, If, LoopNest, LoopVar, Stmt, Store};
-use tilewright_ir::{Atom, IndexExpr, VarId, walk};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Atom, For, If, IndexExpr, LoopNest, LoopVar, LoopVarId, Stmt, Store, Term};
+use tilewright_ir::walk;
 use tilewright_isl::Context;
 
 use crate::coordinates::Coordinates;
@@ -52,15 +53,15 @@ pub fn split_digit_loops<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<
 /// The divisors of each loop variable, and the facts that decide how runs are rewritten.
 #[derive(Default)]
 struct Survey {
-    place_values: BTreeMap<VarId, BTreeSet<i64>>,
+    place_values: BTreeMap<LoopVarId, BTreeSet<i64>>,
     /// The lane variables of combined threads, which are not split.
-    lanes: BTreeSet<VarId>,
+    lanes: BTreeSet<LoopVarId>,
     /// The trip counts of the loops of each variable; `None` for one that is not constant.
-    extents: BTreeMap<VarId, BTreeSet<Option<i64>>>,
+    extents: BTreeMap<LoopVarId, BTreeSet<Option<i64>>>,
     /// The variables that distinguish the runs of each computation. The key is the computation and
     /// the position in the run; the set holds the variables of all stores, and `None` for other
     /// expressions.
-    runs: BTreeMap<(usize, usize), BTreeSet<Option<VarId>>>,
+    runs: BTreeMap<(usize, usize), BTreeSet<Option<LoopVarId>>>,
 }
 
 impl Survey {
@@ -95,12 +96,12 @@ impl Survey {
     /// The positions in runs of computations at which all stores have a variable with the same
     /// digits.
     fn runs_by_digits(&self) -> BTreeSet<(usize, usize)> {
-        let digits = |var: &Option<VarId>| {
+        let digits = |var: &Option<LoopVarId>| {
             let extents = &self.extents[&(*var)?];
             let extent = extents.iter().next().copied().flatten().filter(|_| extents.len() == 1)?;
             Some(place_values_and_counts(self.place_values.get(&(*var)?), extent))
         };
-        let are_same = |vars: &&BTreeSet<Option<VarId>>| {
+        let are_same = |vars: &&BTreeSet<Option<LoopVarId>>| {
             let all: BTreeSet<_> = vars.iter().map(digits).collect();
             all.len() == 1 && !all.contains(&None)
         };
@@ -139,7 +140,7 @@ fn place_values_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec
 
 /// The variable whose upper or lower digits an expression is, and the place value of the
 /// expression's last digit.
-fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
+fn digit(index: &IndexExpr) -> Option<(LoopVarId, i64)> {
     let ([term], 0) = (index.terms(), index.constant_part()) else { return None };
     match (term.factors.as_slice(), term.coefficient) {
         ([Atom::Var(var)], 1) => Some((*var, 1)),
@@ -153,14 +154,14 @@ fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
 }
 
 struct Rewrite {
-    place_values: BTreeMap<VarId, BTreeSet<i64>>,
+    place_values: BTreeMap<LoopVarId, BTreeSet<i64>>,
     /// The positions in runs of computations that are rewritten to digits.
     by_digits: BTreeSet<(usize, usize)>,
     /// The values of the replaced variables, in terms of their digits.
-    values: BTreeMap<VarId, IndexExpr>,
+    values: BTreeMap<LoopVarId, IndexExpr>,
     /// The digits of the replaced variables, largest first.
-    digits: BTreeMap<VarId, Vec<VarId>>,
-    ranges: Coordinates,
+    digits: BTreeMap<LoopVarId, Vec<LoopVarId>>,
+    ranges: Coordinates<InNest>,
     vars: Vec<LoopVar>,
 }
 
@@ -214,14 +215,14 @@ impl Rewrite {
 
     /// Makes new variables for the digits of a variable, largest first. Returns each digit with its
     /// place value and its number of values.
-    fn digits(&mut self, var: VarId, extent: i64) -> Vec<(VarId, i64, i64)> {
+    fn digits(&mut self, var: LoopVarId, extent: i64) -> Vec<(LoopVarId, i64, i64)> {
         let digits = place_values_and_counts(self.place_values.get(&var), extent);
         let name = self.vars[var.index()].name.clone();
         let digits = digits.into_iter().map(|(place, count)| {
             self.vars.push(LoopVar { name: format!("{name}/{place}") });
-            (VarId(self.vars.len() as u32 - 1), place, count)
+            (LoopVarId(self.vars.len() as u32 - 1), place, count)
         });
-        let mut digits: Vec<(VarId, i64, i64)> = digits.collect();
+        let mut digits: Vec<(LoopVarId, i64, i64)> = digits.collect();
         digits.reverse();
         digits
     }
@@ -264,9 +265,9 @@ impl Rewrite {
         let value = self.index(&pair.0);
         let (whole, rest): (Vec<_>, Vec<_>) =
             value.terms().iter().partition(|term| term.coefficient % by == 0);
-        let sum = |terms: &[&tilewright_ir::Term], divided: i64| {
+        let sum = |terms: &[&Term], divided: i64| {
             terms.iter().fold(IndexExpr::constant(0), |sum, term| {
-                let one = tilewright_ir::Term { coefficient: term.coefficient / divided, ..(*term).clone() };
+                let one = Term { coefficient: term.coefficient / divided, ..(*term).clone() };
                 sum.add(&IndexExpr::from(&one))
             })
         };

@@ -16,8 +16,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{For, LoopKind, LoopNest, LoopVar, Scope, Stmt};
-use tilewright_ir::{Atom, IndexExpr, TensorId, VarId, walk};
+use tilewright_ir::nest::{
+    Atom, BufferId, For, IndexExpr, LoopKind, LoopNest, LoopVar, LoopVarId, Scope, Stmt,
+};
+use tilewright_ir::walk;
 
 /// The nest with flat loops, or `None` if no loops can be merged.
 pub fn merge_loops(nest: &LoopNest) -> Option<LoopNest> {
@@ -67,9 +69,9 @@ impl Merge<'_> {
         }
         let extent = outermost.checked_mul(innermost)?;
         let name = format!("{}.{}", self.nest.var_name(outer.var), self.nest.var_name(inner.var));
-        let flat = VarId(self.nest.vars.len() as u32);
+        let flat = LoopVarId(self.nest.vars.len() as u32);
         let computations = self.computations_only_in(&inner.body);
-        let index = |high: VarId, low: VarId, count: i64| FlatSubstitution {
+        let index = |high: LoopVarId, low: LoopVarId, count: i64| FlatSubstitution {
             flat,
             high,
             low,
@@ -98,16 +100,16 @@ impl Merge<'_> {
             Stmt::Combine(_) | Stmt::Sync(_) => synchronises = true,
             _ => {}
         });
-        let in_registers = |buffer: &TensorId| self.nest.buffer(*buffer).scope == Scope::Register;
+        let in_registers = |buffer: &BufferId| self.nest.buffer(*buffer).scope == Scope::Register;
         !synchronises && !walk::buffers(stmts).difference(&own).any(in_registers)
     }
 }
 
 /// The substitution of a variable `flat` for `count` times `high` plus `low`.
 struct FlatSubstitution<'a> {
-    flat: VarId,
-    high: VarId,
-    low: VarId,
+    flat: LoopVarId,
+    high: LoopVarId,
+    low: LoopVarId,
     count: i64,
     /// The computations that have no store elsewhere.
     computations: &'a BTreeSet<usize>,
@@ -146,7 +148,7 @@ impl FlatSubstitution<'_> {
 
     /// If both variables distinguish runs, the flat variable replaces them.
     fn rewrite_run(&self, run: &mut [IndexExpr]) {
-        let at = |var: VarId| run.iter().position(|own| own.as_var() == Some(var));
+        let at = |var: LoopVarId| run.iter().position(|own| own.as_var() == Some(var));
         if let Some((high, low)) = at(self.high).zip(at(self.low)) {
             run[high] = IndexExpr::var(self.flat);
             run[low] = IndexExpr::constant(0);

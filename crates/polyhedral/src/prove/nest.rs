@@ -8,8 +8,11 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
+use tilewright_ir::TensorId;
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{
+    Access, BufferId, Combine, Expr, ExprKind, For, If, IndexExpr, LoopNest, Scope, Stmt, Store, Sync,
+};
 use tilewright_isl::{Affine, Context, Map, Set};
 
 use super::order::TimedIterations;
@@ -26,7 +29,7 @@ pub struct Nest<'n> {
     pub sites: Vec<Site<'n>>,
     /// All synchronisation points of thread blocks, in the order of the text.
     pub syncs: Vec<SyncSite<'n>>,
-    allocations: HashMap<TensorId, Allocation>,
+    allocations: HashMap<BufferId, Allocation>,
     /// The number of coordinates of a time.
     pub depth: usize,
 }
@@ -38,7 +41,7 @@ pub struct Site<'n> {
     /// The loops around the store, outermost first.
     pub loops: Vec<&'n For>,
     /// The variables of an iteration's coordinates.
-    pub coordinates: Coordinates,
+    pub coordinates: Coordinates<InNest>,
     /// The iterations that run.
     pub domain: Set,
     /// The loads in the store's value and subscripts, in order and without duplicates.
@@ -60,7 +63,7 @@ pub struct SyncSite<'n> {
     pub sync: Sync,
     /// The loops around the point, outermost first.
     pub loops: Vec<&'n For>,
-    coordinates: Coordinates,
+    coordinates: Coordinates<InNest>,
     domain: Set,
     time: Vec<TimeComponent>,
 }
@@ -121,7 +124,7 @@ impl<'n> Nest<'n> {
 
     /// Maps iterations of a store to the allocation of a buffer: the iteration of the loops around
     /// the allocation.
-    pub fn allocation_of(&self, site: &Site, buffer: TensorId) -> Map {
+    pub fn allocation_of(&self, site: &Site, buffer: BufferId) -> Map {
         let (all, loops) = (site.coordinates.len(), self.loops_around_allocation(buffer));
         Map::from_functions(&self.context, all, &self.outer_iteration(all, loops))
             .intersect_domain(&site.domain)
@@ -135,12 +138,12 @@ impl<'n> Nest<'n> {
 
     /// The number of loops around a buffer's allocation. All of these loops are around every store
     /// to the buffer, too.
-    pub fn loops_around_allocation(&self, buffer: TensorId) -> usize {
+    pub fn loops_around_allocation(&self, buffer: BufferId) -> usize {
         self.allocations.get(&buffer).map_or(0, |room| room.loops)
     }
 
     /// Checks whether the allocation of one buffer is inside that of the other.
-    pub fn have_nested_allocations(&self, one: TensorId, other: TensorId) -> bool {
+    pub fn have_nested_allocations(&self, one: BufferId, other: BufferId) -> bool {
         let [one, other] =
             [one, other].map(|buffer| self.allocations.get(&buffer).map_or(&[][..], |room| &room.time));
         one.starts_with(other) || other.starts_with(one)
@@ -217,7 +220,7 @@ struct Walk<'a, 'n> {
     time: Vec<TimeComponent>,
     sites: Vec<Site<'n>>,
     syncs: Vec<SyncSite<'n>>,
-    allocations: HashMap<TensorId, Allocation>,
+    allocations: HashMap<BufferId, Allocation>,
 }
 
 impl<'a, 'n> Walk<'a, 'n> {
@@ -301,7 +304,7 @@ impl<'a, 'n> Walk<'a, 'n> {
     }
 
     /// The iterations of the enclosing loops that reach a statement.
-    fn iterations(&self, what: &str) -> ProofResult<(Coordinates, Set)> {
+    fn iterations(&self, what: &str) -> ProofResult<(Coordinates<InNest>, Set)> {
         let mut coordinates = Coordinates::new(self.context);
         let mut bounds = Vec::new();
         for own in &self.loops {
@@ -356,7 +359,7 @@ fn loads_in<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
 }
 
 fn loads_in_index<'e>(index: &'e IndexExpr, found: &mut Vec<&'e Access>) {
-    use tilewright_ir::Atom;
+    use tilewright_ir::nest::Atom;
     for term in index.terms() {
         for factor in &term.factors {
             match factor {
@@ -372,7 +375,7 @@ fn loads_in_index<'e>(index: &'e IndexExpr, found: &mut Vec<&'e Access>) {
 }
 
 /// The caller's tensor that a buffer stands for, or `None` if the buffer is no argument.
-pub fn argument(nest: &LoopNest, buffer: TensorId) -> Option<TensorId> {
+pub fn argument(nest: &LoopNest, buffer: BufferId) -> Option<TensorId> {
     match nest.buffer(buffer).scope {
         Scope::Argument(tensor) => Some(tensor),
         _ => None,

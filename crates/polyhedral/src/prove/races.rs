@@ -4,8 +4,7 @@
 //! Iterations of a vector loop may be reduced into one element, because the lanes are combined.
 //! [`super::threads`] checks the blocks and threads of a GPU.
 
-use tilewright_ir::Access;
-use tilewright_ir::nest::LoopKind;
+use tilewright_ir::nest::{Access, LoopKind};
 use tilewright_isl::Map;
 
 use super::nest::{Nest, Site};

@@ -14,8 +14,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, Expr, ExprKind, Update, arithmetic};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Access, ClaimRole};
+use tilewright_ir::{Expr, ExprKind, Update, arithmetic};
 use tilewright_isl::{Accesses, Answer, Map, Set};
 
 use super::claims::ClaimedStore;
@@ -512,7 +513,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 }
 
 /// The value without the conversions around it.
-fn without_casts(expr: &Expr) -> &Expr {
+fn without_casts(expr: &Expr<InNest>) -> &Expr<InNest> {
     match &expr.kind {
         ExprKind::Cast(inner) => without_casts(inner),
         _ => expr,

@@ -4,8 +4,7 @@
 //! element is in the registers of the thread that wrote it last. The total of combined threads is
 //! in the registers of all of them.
 
-use tilewright_ir::nest::{Axis, Scope};
-use tilewright_ir::{Access, TensorId};
+use tilewright_ir::nest::{Access, Axis, BufferId, Scope};
 use tilewright_isl::{Affine, Map};
 
 use super::kernels::{different_vectors, kernel_loop, storing_threads, threads};
@@ -50,7 +49,7 @@ struct RegisterRead<'a, 'n> {
 }
 
 impl RegisterRead<'_, '_> {
-    fn check_same_thread(&self, buffer: TensorId) -> ProofResult<()> {
+    fn check_same_thread(&self, buffer: BufferId) -> ProofResult<()> {
         if self.nest.nest.buffer(buffer).scope != Scope::Register {
             return Ok(());
         }

@@ -5,8 +5,7 @@
 //! element that the program says. No other store ever writes the buffer. A load after the last of
 //! these stores sees the version of its element.
 
-use tilewright_ir::TensorId;
-use tilewright_ir::nest::ClaimRole;
+use tilewright_ir::nest::{BufferId, ClaimRole};
 use tilewright_isl::{Answer, Map};
 
 use super::claims::ClaimedStore;
@@ -26,7 +25,7 @@ pub fn is_scatter(statement: &Instances) -> bool {
 pub fn neutral_stores(
     nest: &Nest,
     claims: &[Option<ClaimedStore>],
-    buffer: TensorId,
+    buffer: BufferId,
     stores: &[(usize, Map)],
 ) -> Answer<Option<Vec<(usize, Map)>>> {
     let own: Option<Vec<&ClaimedStore>> = stores.iter().map(|(site, _)| claims[*site].as_ref()).collect();

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::TensorId;
+use tilewright_ir::nest::BufferId;
 use tilewright_isl::{Answer, Map, Set};
 
 use super::claims::ClaimedStore;
@@ -17,7 +17,7 @@ use super::scatters;
 
 /// The buffers of a nest in which every element holds only one value.
 pub struct SingleValuedBuffers {
-    buffers: BTreeMap<TensorId, SingleValuedBuffer>,
+    buffers: BTreeMap<BufferId, SingleValuedBuffer>,
 }
 
 /// A buffer in which every element holds only one value.
@@ -48,7 +48,7 @@ enum Owner {
 impl SingleValuedBuffers {
     /// Examines every buffer. A buffer is left out if isl gives up on a question about it.
     pub fn find(nest: &Nest, claims: &[Option<ClaimedStore>]) -> SingleValuedBuffers {
-        let mut stores: BTreeMap<TensorId, Vec<(usize, Map)>> = BTreeMap::new();
+        let mut stores: BTreeMap<BufferId, Vec<(usize, Map)>> = BTreeMap::new();
         let (mut inexact, mut combined) = (Vec::new(), Vec::new());
         for (at, site) in nest.sites.iter().enumerate() {
             let (places, exact) = nest.locations(site, &site.store.target);
@@ -60,7 +60,7 @@ impl SingleValuedBuffers {
             }
             stores.entry(site.store.target.tensor).or_default().push((at, places));
         }
-        let settled = |(buffer, own): (TensorId, Vec<(usize, Map)>)| {
+        let settled = |(buffer, own): (BufferId, Vec<(usize, Map)>)| {
             // The element holds intermediate totals until the last lane has stored.
             if combined.contains(&buffer) {
                 return None;
@@ -77,12 +77,12 @@ impl SingleValuedBuffers {
     }
 
     /// A buffer, if each of its elements holds only one value.
-    pub fn buffer(&self, buffer: TensorId) -> Option<&SingleValuedBuffer> {
+    pub fn buffer(&self, buffer: BufferId) -> Option<&SingleValuedBuffer> {
         self.buffers.get(&buffer)
     }
 
     /// The stores to a buffer, if each of its elements holds only one value.
-    pub fn stores(&self, buffer: TensorId) -> Option<&[(usize, Map)]> {
+    pub fn stores(&self, buffer: BufferId) -> Option<&[(usize, Map)]> {
         self.buffer(buffer).map(|own| own.stores.as_slice())
     }
 
@@ -93,7 +93,7 @@ impl SingleValuedBuffers {
     pub fn sources(
         &self,
         (nest, claims): (&Nest, &[Option<ClaimedStore>]),
-        (site, buffer): (usize, TensorId),
+        (site, buffer): (usize, BufferId),
         places: &Map,
         iterations: &Map,
     ) -> Answer<Option<VisibleStores>> {
@@ -132,7 +132,7 @@ impl SingleValuedBuffers {
 }
 
 impl SingleValuedBuffer {
-    fn new(nest: &Nest, buffer: TensorId, stores: Vec<(usize, Map)>) -> SingleValuedBuffer {
+    fn new(nest: &Nest, buffer: BufferId, stores: Vec<(usize, Map)>) -> SingleValuedBuffer {
         let dimensions = nest.loops_around_allocation(buffer) + nest.nest.buffer(buffer).shape.len();
         let nothing = Set::empty(&nest.context, dimensions);
         let written = stores.iter().fold(nothing, |all, (_, places)| all.union(&places.range())).coalesce();

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::TensorId;
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Access, BufferId, ClaimRole, IndexExpr, LoopVarId};
 use tilewright_isl::{Accesses, Affine, Context, Map, Set};
 
 use super::claims::ClaimedStore;
@@ -30,7 +31,7 @@ pub struct Sources {
 pub struct Source {
     /// The variables of a load's instance: the iteration of the store, then the subscripts that
     /// depend on data, which may have any value.
-    pub coordinates: Coordinates,
+    pub coordinates: Coordinates<InNest>,
     /// The instances that exist.
     pub domain: Set,
     /// The subscripts. A coordinate replaces each subscript that depends on data.
@@ -132,7 +133,7 @@ impl Load {
         let mut indices = access.indices.clone();
         for (at, index) in indices.iter_mut().enumerate() {
             if site.coordinates.affine(index).is_none() {
-                let var = VarId(u32::MAX - 1 - at as u32);
+                let var = LoopVarId(u32::MAX - 1 - at as u32);
                 coordinates.add(var, Some((0, shape[at] - 1)));
                 domain = domain.product(&elements_of(&nest.context, &shape[at..=at]));
                 *index = IndexExpr::var(var);
@@ -167,9 +168,9 @@ struct Search<'a, 'n> {
     nest: &'a Nest<'n>,
     accesses: Accesses,
     /// The buffers whose last writes are searched.
-    buffers: BTreeSet<TensorId>,
+    buffers: BTreeSet<BufferId>,
     /// The buffers that any store writes.
-    written: BTreeSet<TensorId>,
+    written: BTreeSet<BufferId>,
     found: Vec<Source>,
 }
 
@@ -212,7 +213,7 @@ impl<'a, 'n> Search<'a, 'n> {
     }
 
     /// Adds a load to the search, and returns its number.
-    fn add(&mut self, buffer: TensorId, load: Load, times: &Map) -> usize {
+    fn add(&mut self, buffer: BufferId, load: Load, times: &Map) -> usize {
         self.buffers.insert(buffer);
         self.accesses.add_read(buffer.index(), &load.locations, times);
         self.found.push(load.source);
@@ -227,7 +228,7 @@ impl<'a, 'n> Search<'a, 'n> {
         tensor: TensorId,
     ) -> ProofResult<PendingSource> {
         let buffers = 0..self.nest.nest.buffers.len();
-        let mut buffers = buffers.map(|at| TensorId(at as u32));
+        let mut buffers = buffers.map(|at| BufferId(at as u32));
         let Some(buffer) = buffers.find(|buffer| argument(self.nest.nest, *buffer) == Some(tensor)) else {
             return undecided(format!(
                 "`{}` is not an argument of the nest",
@@ -239,9 +240,9 @@ impl<'a, 'n> Search<'a, 'n> {
         let mut coordinates = Coordinates::new(context);
         let shape = &self.nest.nest.buffer(buffer).shape;
         for (at, extent) in shape.iter().enumerate() {
-            coordinates.add(VarId(u32::MAX - 1 - at as u32), Some((0, extent - 1)));
+            coordinates.add(LoopVarId(u32::MAX - 1 - at as u32), Some((0, extent - 1)));
         }
-        let indices = coordinates.vars().iter().map(|var| IndexExpr::var(*var)).collect();
+        let indices = coordinates.vars().map(IndexExpr::var).collect();
         let places = domain.identity();
         let mut source = Source {
             coordinates,

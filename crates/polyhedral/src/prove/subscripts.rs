@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use tilewright_ir::ids::{Ids, InNest};
 use tilewright_ir::{Atom, Data, IndexExpr, Term, VarId};
 use tilewright_isl::Equation;
 
@@ -47,35 +48,33 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         (program, own): (Side, &IndexExpr),
-        (nest, other): (Side, &IndexExpr),
+        (nest, other): (Side<InNest>, &IndexExpr<InNest>),
     ) -> ProofResult<bool> {
         let (left, right) = (program.frame.in_comparison(scene), nest.frame.in_comparison(scene));
         if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
             return Ok(scene.set.is_subset(&left.sub(&right).zero_set())?);
         }
         let mut rewrite = SubscriptRewrite { scene, equations: scene.set.equations()?, data: Vec::new() };
-        let left = rewrite.rewrite_program_index((program.owner, program.frame), own, 0);
+        let left = rewrite.rewrite_program_index((program.owner, program.frame), own, 0)?;
         let others = data_in(other);
-        let numbered: Vec<(Atom, VarId)> = others
-            .iter()
-            .enumerate()
-            .map(|(at, own)| (Atom::Data(own.clone()), nest_datum_var(at)))
-            .collect();
-        let mut right = rewrite.rewrite_without_data(&with_variables(other, &numbered), nest.frame, 0);
+        let right = in_coordinates(other, nest.frame, |datum| {
+            others.iter().position(|own| own == datum).map(nest_datum_var)
+        })?;
+        let mut right = rewrite.rewrite_without_data(right, 0)?;
         for (at, datum) in others.iter().enumerate() {
             let datum = Side { expr: &datum.value, ..nest };
             let same = match self.matching_datum(scene, &rewrite.data, datum) {
                 Ok(at) => program_datum_var(at),
                 Err(stop) => coordinate_var(self.coordinate_of(scene, datum).ok_or(stop)?),
             };
-            right = with_variables(&right, &[(Atom::Var(nest_datum_var(at)), same)]);
+            right = with_variable(&right, nest_datum_var(at), same);
         }
         let right = rewrite.equations.iter().fold(right, |right, own| substitute_equation(&right, own));
         are_equal(scene, rewrite.data.len(), &left, &right)
     }
 
     /// The coordinate that the scene binds to exactly this datum of the nest, if there is one.
-    fn coordinate_of(&self, scene: &Comparison, datum: Side) -> Option<usize> {
+    fn coordinate_of(&self, scene: &Comparison, datum: Side<InNest>) -> Option<usize> {
         let is_it = |bound: &&BoundSubscript| {
             as_datum(&bound.index).is_some_and(|data| {
                 let own = Side { owner: bound.statement, frame: &bound.frame, expr: &data.value };
@@ -86,7 +85,7 @@ impl Proof<'_, '_, '_> {
     }
 
     /// The datum of the program that is equal to a datum of the nest.
-    fn matching_datum(&self, scene: &Comparison, data: &[Datum], datum: Side) -> ProofResult<usize> {
+    fn matching_datum(&self, scene: &Comparison, data: &[Datum], datum: Side<InNest>) -> ProofResult<usize> {
         let mut reason = None;
         for (at, own) in data.iter().enumerate() {
             match self.check_equal(scene, own.side(), datum) {
@@ -116,28 +115,31 @@ impl SubscriptRewrite<'_> {
         (statement, frame): (usize, &Frame),
         index: &IndexExpr,
         depth: usize,
-    ) -> IndexExpr {
-        let mut names = Vec::new();
-        for data in data_in(index) {
-            names.push((Atom::Data(data.clone()), program_datum_var(self.data.len())));
-            self.data.push(Datum { statement, frame: frame.clone(), data });
-        }
-        self.rewrite_without_data(&with_variables(index, &names), frame, depth)
+    ) -> ProofResult<IndexExpr> {
+        let (first, data) = (self.data.len(), data_in(index));
+        let index = in_coordinates(index, frame, |datum| {
+            data.iter().position(|own| own == datum).map(|at| program_datum_var(first + at))
+        })?;
+        self.data.extend(data.into_iter().map(|data| Datum { statement, frame: frame.clone(), data }));
+        self.rewrite_without_data(index, depth)
     }
 
-    /// Rewrites a subscript without data.
-    fn rewrite_without_data(&mut self, index: &IndexExpr, frame: &Frame, depth: usize) -> IndexExpr {
-        let index = self
-            .equations
-            .iter()
-            .fold(in_coordinates(index, frame), |index, own| substitute_equation(&index, own));
-        index.substitute(&mut |atom| {
+    /// Rewrites a subscript over the coordinates of the scene: replaces those that are defined by
+    /// equations or known to be subscripts of the program.
+    fn rewrite_without_data(&mut self, index: IndexExpr, depth: usize) -> ProofResult<IndexExpr> {
+        let index = self.equations.iter().fold(index, |index, own| substitute_equation(&index, own));
+        if depth >= MAX_SUBSTITUTION_DEPTH {
+            return Ok(index);
+        }
+        let mut result = Ok(());
+        let index = index.substitute(&mut |atom| {
             let Atom::Var(VarId(var)) = atom else { return None };
             let bound =
                 self.scene.bound_subscript((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?.clone();
-            (depth < MAX_SUBSTITUTION_DEPTH)
-                .then(|| self.rewrite_program_index((bound.statement, &bound.frame), &bound.index, depth + 1))
-        })
+            let own = (bound.statement, &bound.frame);
+            self.rewrite_program_index(own, &bound.index, depth + 1).map_err(|stop| result = Err(stop)).ok()
+        });
+        result.map(|()| index)
     }
 }
 
@@ -171,15 +173,23 @@ fn substitute_equation(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(given)).then(|| value.clone()))
 }
 
-/// Rewrites an expression of a statement or a store over the coordinates of the scene.
-fn in_coordinates(expr: &IndexExpr, frame: &Frame) -> IndexExpr {
-    expr.substitute(&mut |atom| match atom {
+/// Rewrites an expression of a statement or a store over the coordinates of the scene, with a
+/// variable for each datum. The result has ids of programs, but all of its variables are beyond
+/// those of any program.
+fn in_coordinates<I: Ids>(
+    expr: &IndexExpr<I>,
+    frame: &Frame<I>,
+    datum: impl Fn(&Arc<Data<I>>) -> Option<VarId>,
+) -> ProofResult<IndexExpr> {
+    let rewritten = expr.map_leaves(&|atom| match atom {
         Atom::Var(var) => {
             let at = frame.coordinates.position(*var)?;
             Some(IndexExpr::var(coordinate_var(frame.offset + at)))
         }
+        Atom::Data(data) => datum(data).map(IndexExpr::var),
         _ => None,
-    })
+    });
+    rewritten.map_or_else(|| undecided("a subscript has a variable that no loop around it has"), Ok)
 }
 
 fn coordinate_var(at: usize) -> VarId {
@@ -198,8 +208,8 @@ fn as_datum(index: &IndexExpr) -> Option<&Arc<Data>> {
 }
 
 /// The data in a subscript, without data that is nested inside data.
-fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
-    let mut found: Vec<Arc<Data>> = Vec::new();
+fn data_in<I: Ids>(index: &IndexExpr<I>) -> Vec<Arc<Data<I>>> {
+    let mut found: Vec<Arc<Data<I>>> = Vec::new();
     for factor in index.terms().iter().flat_map(|term| &term.factors) {
         let own = match factor {
             Atom::Data(data) => vec![data.clone()],
@@ -227,9 +237,7 @@ fn program_datum_var(datum: usize) -> VarId {
     VarId(FIRST_PROGRAM_DATUM + datum as u32)
 }
 
-/// Replaces atoms of a subscript by variables.
-fn with_variables(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
-    index.substitute(&mut |atom| {
-        names.iter().find(|(datum, _)| datum == atom).map(|(_, var)| IndexExpr::var(*var))
-    })
+/// Replaces one variable of a subscript by another.
+fn with_variable(index: &IndexExpr, from: VarId, to: VarId) -> IndexExpr {
+    index.substitute(&mut |atom| (*atom == Atom::Var(from)).then(|| IndexExpr::var(to)))
 }

@@ -16,8 +16,7 @@
 //! A shared buffer is one memory area for each block, even if a loop inside the block allocates it
 //! repeatedly: memory that is freed and allocated again is the same memory.
 
-use tilewright_ir::Access;
-use tilewright_ir::nest::{LoopKind, Scope, Sync};
+use tilewright_ir::nest::{Access, LoopKind, Scope, Sync};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::accesses::{Evaluations, for_each_access};

@@ -8,6 +8,7 @@
 //! value that some store wrote. The walk follows a copy to the copied value, and an inlined tensor
 //! to the program's expression for it.
 
+use tilewright_ir::ids::{Ids, InNest, InProgram};
 use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, Update};
 use tilewright_isl::Affine;
@@ -61,13 +62,13 @@ pub struct Proof<'a, 'p, 'n> {
 
 /// One side of a comparison: an expression of a statement of the program or of a store of the nest.
 #[derive(Clone, Copy)]
-pub struct Side<'e> {
+pub struct Side<'e, I: Ids = InProgram> {
     /// The number of the statement or the store.
     pub owner: usize,
     /// The position of its coordinates in the vectors of the scene.
-    pub frame: &'e Frame,
+    pub frame: &'e Frame<I>,
     /// The expression.
-    pub expr: &'e Expr,
+    pub expr: &'e Expr<I>,
 }
 
 /// A version of an element. The coordinates that identify the version begin at `offset` in the
@@ -110,7 +111,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         program: Side,
-        nest: Side,
+        nest: Side<InNest>,
         statement: &Instances,
     ) -> ProofResult<()> {
         let (own, other) = (&statement.statement.indices, &self.nest.sites[nest.owner].store.target.indices);
@@ -125,7 +126,7 @@ impl Proof<'_, '_, '_> {
     }
 
     /// Shows that the two expressions have the same value in all situations of a scene, or fails.
-    pub fn check_equal(&self, scene: &Comparison, program: Side, nest: Side) -> ProofResult<()> {
+    pub fn check_equal(&self, scene: &Comparison, program: Side, nest: Side<InNest>) -> ProofResult<()> {
         if scene.set.is_empty()? {
             return Ok(());
         }
@@ -170,7 +171,7 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    fn compare_operands(&self, scene: &Comparison, program: Side, nest: Side) -> ProofResult<()> {
+    fn compare_operands(&self, scene: &Comparison, program: Side, nest: Side<InNest>) -> ProofResult<()> {
         let both = program.expr.operands().iter().zip(nest.expr.operands());
         both.into_iter().try_for_each(|(own, other)| {
             self.check_equal(scene, Side { expr: own, ..program }, Side { expr: other, ..nest })
@@ -178,7 +179,7 @@ impl Proof<'_, '_, '_> {
     }
 
     /// Compares an index of the program with a number of the nest.
-    fn compare_with_literal(&self, scene: &Comparison, program: Side, nest: Side) -> ProofResult<()> {
+    fn compare_with_literal(&self, scene: &Comparison, program: Side, nest: Side<InNest>) -> ProofResult<()> {
         let (ExprKind::Index(index), ExprKind::Literal(number)) = (&program.expr.kind, &nest.expr.kind)
         else {
             return self.report_difference(scene, program, nest);
@@ -197,7 +198,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         (program, access): (Side, &Access),
-        nest: Side,
+        nest: Side<InNest>,
     ) -> ProofResult<()> {
         if self.is_known_content(scene, (program, access), nest)? {
             return Ok(());
@@ -241,7 +242,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         (program, access): (Side, &Access),
-        nest: Side,
+        nest: Side<InNest>,
     ) -> ProofResult<bool> {
         // After a copy or an inlined tensor, the iteration and the instance differ from those of
         // the claim.
@@ -277,7 +278,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         (program, access): (Side, &Access),
-        (nest, other): (Side, &Access),
+        (nest, other): (Side<InNest>, &Access<InNest>),
         version: &Version,
     ) -> ProofResult<()> {
         let source = self.source_of(nest, other)?;
@@ -356,7 +357,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         (program, access): (Side, &Access),
-        (nest, other): (Side, &Access),
+        (nest, other): (Side<InNest>, &Access<InNest>),
         (source, version): (&Source, &Version),
     ) -> ProofResult<(Comparison, Vec<usize>)> {
         let mut picks = nest.frame.positions();
@@ -422,7 +423,7 @@ impl Proof<'_, '_, '_> {
     fn check_supplied(
         &self,
         scene: &Comparison,
-        (nest, other): (Side, &Access),
+        (nest, other): (Side<InNest>, &Access<InNest>),
         version: &Version,
     ) -> ProofResult<()> {
         let site = &self.nest.sites[nest.owner];
@@ -462,7 +463,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         program: Side,
-        nest: Side,
+        nest: Side<InNest>,
         version: &Version,
     ) -> ProofResult<()> {
         let Some(writer) = version.writer else { return self.report_difference(scene, program, nest) };
@@ -484,7 +485,7 @@ impl Proof<'_, '_, '_> {
         &self,
         scene: &Comparison,
         program: Side,
-        (nest, other): (Side, &Access),
+        (nest, other): (Side<InNest>, &Access<InNest>),
     ) -> ProofResult<()> {
         let source = self.source_of(nest, other)?;
         let picks = nest.frame.positions();
@@ -516,7 +517,7 @@ impl Proof<'_, '_, '_> {
     fn check_result(
         &self,
         scene: &Comparison,
-        element: &Frame,
+        element: &Frame<InNest>,
         version: &Version,
         source: &Source,
     ) -> ProofResult<()> {
@@ -554,7 +555,7 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    fn source_of(&self, nest: Side, access: &Access) -> ProofResult<&Source> {
+    fn source_of(&self, nest: Side<InNest>, access: &Access<InNest>) -> ProofResult<&Source> {
         let site = &self.nest.sites[nest.owner];
         match site.loads.iter().position(|own| *own == access) {
             Some(at) => Ok(&self.sources.loads[nest.owner][at]),
@@ -562,12 +563,12 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    fn frame_of(&self, site: usize, offset: usize) -> Frame {
+    fn frame_of(&self, site: usize, offset: usize) -> Frame<InNest> {
         Frame { offset, coordinates: self.nest.sites[site].coordinates.clone() }
     }
 
     /// The value that a copy stores, in the type in which the value is loaded.
-    fn copied_value(&self, site: usize, loaded: &Expr) -> ProofResult<&Expr> {
+    fn copied_value(&self, site: usize, loaded: &Expr<InNest>) -> ProofResult<&Expr<InNest>> {
         let store = self.nest.sites[site].store;
         if store.reduce.is_some() {
             return undecided("a store without a claim is a reduction, not a copy");
@@ -602,7 +603,7 @@ impl Proof<'_, '_, '_> {
         )
     }
 
-    fn report_difference(&self, scene: &Comparison, program: Side, nest: Side) -> ProofResult<()> {
+    fn report_difference(&self, scene: &Comparison, program: Side, nest: Side<InNest>) -> ProofResult<()> {
         let own = &self.model.statements[program.owner];
         let found = scene.set.sample()?.unwrap_or_default();
         let instance =

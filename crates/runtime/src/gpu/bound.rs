@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Argument, Command, Launch};
-use tilewright_ir::{Number, Role, TensorId};
+use tilewright_ir::nest::BufferId;
+use tilewright_ir::{Number, Role};
 
 use super::backend::{Address, ArgumentWord, Queue, StreamEvent};
 use super::buffer::DeviceBuffer;
@@ -340,8 +341,8 @@ impl GpuBound {
     ) -> Result<ArgumentWord, GpuError> {
         let unknown = |what: &str| GpuError::MissingOnHost(what.to_owned());
         Ok(match argument {
-            Argument::Buffer(tensor) => {
-                self.address(*tensor, call_arguments).ok_or_else(|| unknown("a buffer"))?.into()
+            Argument::Buffer(buffer) => {
+                self.address(*buffer, call_arguments).ok_or_else(|| unknown("a buffer"))?.into()
             }
             Argument::Scalar(scalar) => ArgumentWord {
                 bits: call_arguments.scalars[scalar.index()],
@@ -356,14 +357,14 @@ impl GpuBound {
     }
 
     /// The address of a buffer; `None` for a tensor of the caller while there is no call.
-    fn address(&self, tensor: TensorId, call_arguments: &CallArguments) -> Option<Address> {
-        match self.code.storage[tensor.index()] {
+    fn address(&self, buffer: BufferId, call_arguments: &CallArguments) -> Option<Address> {
+        match self.code.storage[buffer.index()] {
             BufferStorage::FromCaller(Source::Input(at)) => call_arguments.inputs.get(at).copied(),
             BufferStorage::FromCaller(Source::Result(at)) => call_arguments.results.get(at).copied(),
             BufferStorage::FromCaller(Source::Constant(_))
             | BufferStorage::Owned(_)
             | BufferStorage::KernelLocal => {
-                self.buffer_memory[tensor.index()].as_ref().map(|memory| memory.address())
+                self.buffer_memory[buffer.index()].as_ref().map(|memory| memory.address())
             }
         }
     }

@@ -3,17 +3,17 @@
 
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Command, Launch};
-use tilewright_ir::{Atom, IndexExpr, VarId};
+use tilewright_ir::nest::{Atom, IndexExpr, LoopVarId};
 
 use super::error::GpuError;
 
 /// The variables of the host's loops that are being executed, outermost first.
 #[derive(Debug, Default)]
-pub(super) struct Variables(SmallVec<[(VarId, i64); 4]>);
+pub(super) struct Variables(SmallVec<[(LoopVarId, i64); 4]>);
 
 impl Variables {
     /// The value of a variable, if its loop is being executed.
-    pub(super) fn get(&self, var: VarId) -> Option<i64> {
+    pub(super) fn get(&self, var: LoopVarId) -> Option<i64> {
         self.0.iter().find(|(name, _)| *name == var).map(|(_, value)| *value)
     }
 
@@ -98,25 +98,25 @@ mod tests {
     }
 
     fn var(at: u32) -> IndexExpr {
-        IndexExpr::var(VarId(at))
+        IndexExpr::var(LoopVarId(at))
     }
 
     /// `for i in 0..3 { for j in 0..i { a } if 0 >= 0 && i - 1 >= 0 { b } else { c } }`
     fn nested() -> Vec<Command> {
-        let inner = Command::Repeat { var: VarId(1), extent: var(0), body: vec![launch("a")] };
+        let inner = Command::Repeat { var: LoopVarId(1), extent: var(0), body: vec![launch("a")] };
         let choice = Command::Choose {
             conditions: vec![IndexExpr::constant(0), var(0).offset(-1)],
             then: vec![launch("b")],
             otherwise: vec![launch("c")],
         };
-        vec![Command::Repeat { var: VarId(0), extent: IndexExpr::constant(3), body: vec![inner, choice] }]
+        vec![Command::Repeat { var: LoopVarId(0), extent: IndexExpr::constant(3), body: vec![inner, choice] }]
     }
 
     #[test]
     fn loops_and_choices_run_in_order() {
         let mut launched = Vec::new();
         let mut record = |launch: &Launch, variables: &Variables| {
-            let values = [0, 1].map(|at| variables.get(VarId(at)).unwrap_or(-1));
+            let values = [0, 1].map(|at| variables.get(LoopVarId(at)).unwrap_or(-1));
             launched.push(format!("{}{}{}", launch.kernel, values[0], values[1]));
             Ok(())
         };
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(run(&nested(), &mut fail), Err(GpuError::NoKernel("a".to_owned())));
         assert_eq!(left, 0);
-        let open = Command::Repeat { var: VarId(0), extent: var(7), body: vec![launch("a")] };
+        let open = Command::Repeat { var: LoopVarId(0), extent: var(7), body: vec![launch("a")] };
         let error = run(&[open], &mut |_, _| Ok(())).unwrap_err();
         assert!(matches!(error, GpuError::MissingOnHost(_)), "{error}");
     }

@@ -2,8 +2,8 @@
 
 use tilewright_codegen::Check;
 use tilewright_codegen::c_family::{Argument, Command, Dialect, GpuCode, Launch};
-use tilewright_ir::nest::{Buffer, LoopNest, LoopVar, Scope};
-use tilewright_ir::{DType, Origin, Program, TensorId};
+use tilewright_ir::nest::{Buffer, BufferId, LoopNest, LoopVar, Scope};
+use tilewright_ir::{DType, Origin, Program};
 use tilewright_runtime::gpu::{Device, GpuExecutable, devices};
 use tilewright_runtime::{BuildError, RunError};
 use tilewright_syntax::{Bindings, check, parse};
@@ -80,7 +80,7 @@ pub fn launch(kernel: &str, threads: usize, arguments: &[Argument]) -> Command {
 
 /// Buffers as arguments, by their indices in the nest.
 pub fn buffers(places: &[u32]) -> Vec<Argument> {
-    places.iter().map(|place| Argument::Buffer(TensorId(*place))).collect()
+    places.iter().map(|place| Argument::Buffer(BufferId(*place))).collect()
 }
 
 pub fn code(device: &Device, kernels: &str, body: Vec<Command>) -> GpuCode {
@@ -97,7 +97,7 @@ pub fn code(device: &Device, kernels: &str, body: Vec<Command>) -> GpuCode {
 
 /// A check of dimension 0 of a buffer.
 pub fn check_of(index: u32) -> Check {
-    Check { buffer: TensorId(index), dimension: 0, is_declared: false, origin: Origin::default() }
+    Check { buffer: BufferId(index), dimension: 0, is_declared: false, origin: Origin::default() }
 }
 
 pub const ADD: &str = "

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ndarray::Array1;
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::nest::{Axis, For, If, LoopKind, LoopNest, Stmt, Store};
-use tilewright_ir::{
-    Access, Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, Origin, Program, ScalarId,
-    TensorId, VarId, verify_nest,
+use tilewright_ir::nest::{
+    Access, Atom, Axis, BufferId, Data, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopNest, LoopVarId,
+    Stmt, Store,
 };
+use tilewright_ir::{BinaryOp, DType, Number, Origin, Program, ScalarId, verify_nest};
 use tilewright_runtime::gpu::{Device, GpuBound, GpuExecutable, compile_cuda};
 use tilewright_runtime::{RunError, View, ViewMut};
 use tilewright_target::Gpu;
@@ -17,7 +17,7 @@ use crate::case::{nest, on_every_device, program, skip};
 use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_of};
 
 fn access(buffer: u32, index: &IndexExpr) -> Access {
-    Access { tensor: TensorId(buffer), indices: vec![index.clone()], origin: Origin::default() }
+    Access { tensor: BufferId(buffer), indices: vec![index.clone()], origin: Origin::default() }
 }
 
 fn load(dtype: DType, buffer: u32, index: &IndexExpr) -> Expr {
@@ -26,14 +26,14 @@ fn load(dtype: DType, buffer: u32, index: &IndexExpr) -> Expr {
 
 /// One store for every element of a vector, in blocks of 64 threads.
 fn spread(extent: i64, store: impl Fn(&IndexExpr) -> Store) -> Vec<Stmt> {
-    let at = IndexExpr::var(VarId(0)).scale(64).add(&IndexExpr::var(VarId(1)));
+    let at = IndexExpr::var(LoopVarId(0)).scale(64).add(&IndexExpr::var(LoopVarId(1)));
     let inside = Stmt::If(If {
         conditions: vec![IndexExpr::constant(extent - 1).sub(&at)],
         then: vec![Stmt::Store(store(&at))],
         otherwise: Vec::new(),
     });
     let spread_over = |var, extent, kind, body| {
-        Stmt::For(For { var: VarId(var), extent: IndexExpr::constant(extent), kind, body: vec![body] })
+        Stmt::For(For { var: LoopVarId(var), extent: IndexExpr::constant(extent), kind, body: vec![body] })
     };
     let threads = spread_over(1, 64, LoopKind::Thread(Axis::X), inside);
     vec![spread_over(0, (extent + 63) / 64, LoopKind::Block(Axis::X), threads)]

@@ -1,10 +1,10 @@
 //! Vector loops in kernels: which accesses cover several elements, and that all results are right.
 
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::nest::{Axis, For, If, LoopKind, LoopNest, Stmt, Store};
-use tilewright_ir::{
-    Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, Origin, Program, TensorId, VarId, verify_nest,
+use tilewright_ir::nest::{
+    Access, Axis, BufferId, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopNest, LoopVarId, Stmt, Store,
 };
+use tilewright_ir::{BinaryOp, DType, Number, Origin, Program, verify_nest};
 use tilewright_target::{Gpu, GpuApi};
 
 use crate::case::{nest, on_every_device, program};
@@ -295,9 +295,9 @@ fn one_after_the_other() -> (Program, LoopNest) {
         C(i) = i % 8 < 4 ? 2 * A_lanes(i) : A_lanes(i) - 1 where i in 0:N }";
     let program = program(source, &[("N", 64)]);
     let mut nest = nest(&program, &["a", "A_lanes", "C"], &[]);
-    let at = IndexExpr::var(VarId(0)).scale(4).add(&IndexExpr::var(VarId(1)));
+    let at = IndexExpr::var(LoopVarId(0)).scale(4).add(&IndexExpr::var(LoopVarId(1)));
     let access =
-        |buffer| Access { tensor: TensorId(buffer), indices: vec![at.clone()], origin: Origin::default() };
+        |buffer| Access { tensor: BufferId(buffer), indices: vec![at.clone()], origin: Origin::default() };
     let load = |buffer| Expr { dtype: DType::Float32, kind: ExprKind::Load(access(buffer)) };
     let number = |value| Expr::literal(DType::Float32, Number::Float(value));
     let store = |buffer, op, left, right| {
@@ -310,7 +310,7 @@ fn one_after_the_other() -> (Program, LoopNest) {
             claim: None,
         })
     };
-    let even = IndexExpr::var(VarId(0)).modulo(&IndexExpr::constant(2)).scale(-1);
+    let even = IndexExpr::var(LoopVarId(0)).modulo(&IndexExpr::constant(2)).scale(-1);
     let choice = Stmt::If(If {
         conditions: vec![even],
         then: vec![store(2, BinaryOp::Mul, number(2.0), load(1))],
@@ -318,7 +318,7 @@ fn one_after_the_other() -> (Program, LoopNest) {
     });
     let body = vec![store(1, BinaryOp::Add, load(0), number(1.0)), choice];
     let around = |var, extent, kind, body| {
-        Stmt::For(For { var: VarId(var), extent: IndexExpr::constant(extent), kind, body })
+        Stmt::For(For { var: LoopVarId(var), extent: IndexExpr::constant(extent), kind, body })
     };
     let lanes = around(1, 4, LoopKind::Vector, body);
     nest.body = vec![around(0, 16, LoopKind::Thread(Axis::X), vec![lanes])];

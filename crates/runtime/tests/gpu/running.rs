@@ -3,8 +3,8 @@
 
 use ndarray::{Array1, Array2, s};
 use tilewright_codegen::c_family::{Argument, Command, GpuCode};
-use tilewright_ir::nest::{LoopNest, Scope};
-use tilewright_ir::{DType, IndexExpr, Number, Origin, Program, ScalarId, Tensor, TensorId, VarId};
+use tilewright_ir::nest::{BufferId, IndexExpr, LoopNest, LoopVarId, Scope};
+use tilewright_ir::{DType, Number, Origin, Program, ScalarId, Tensor};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuError, GpuExecutable};
 use tilewright_runtime::kernel::OutOfBounds;
 use tilewright_runtime::{RunError, View, ViewMut};
@@ -253,14 +253,14 @@ fn layer(device: &Device) -> GpuExecutable {
     let others = [buffer("backward", &[24], Scope::Constant), buffer("products", &[40, 24], Scope::Scratch)];
     let nest = nest(&program, &["x", "w", "y"], &others);
     let [s, negate] = [0, 1].map(|at| Argument::Scalar(ScalarId(at)));
-    let [from, to] = [products, y].map(|place| Argument::Buffer(TensorId(place)));
+    let [from, to] = [products, y].map(|place| Argument::Buffer(BufferId(place)));
     let body = vec![
         launch("product", 960, &buffers(&[x, backward, products])),
         launch("sum", 960, &[from, s, negate, to]),
     ];
     let mut code = code(device, LAYER, body);
     code.setup = vec![launch("pack", 24, &buffers(&[w, backward]))];
-    code.scratch = vec![(TensorId(products), 4 * 960)];
+    code.scratch = vec![(BufferId(products), 4 * 960)];
     build(&program, &nest, code, device)
 }
 
@@ -455,8 +455,8 @@ fn the_host_loops_and_chooses() {
     on_every_device(|device| {
         let program = program("def steps(float(N) o_in) -> (o) { o(i) = o_in(i) }", &[("N", 8)]);
         let nest = nest(&program, &["o_in", "o"], &[]);
-        let [s, t] = [VarId(0), VarId(1)];
-        let o = Argument::Buffer(TensorId(1));
+        let [s, t] = [LoopVarId(0), LoopVarId(1)];
+        let o = Argument::Buffer(BufferId(1));
         let inner = Command::Repeat {
             var: t,
             extent: IndexExpr::var(s).offset(1).minimum(&IndexExpr::constant(2)),
@@ -601,7 +601,7 @@ fn memory_that_is_not_there_is_an_error() {
         let error = DeviceBuffer::zeros(device, DType::Float32, &[usize::MAX, 3]).unwrap_err();
         assert!(matches!(error, RunError::Tensor(_)), "{error}");
         let mut code = code(device, crate::case::ADD, vec![launch("add", LENGTH, &buffers(&[0, 1, 2]))]);
-        code.scratch = vec![(TensorId(3), 1 << 60)];
+        code.scratch = vec![(BufferId(3), 1 << 60)];
         let program =
             program("def add(float(N) a, float(N) b) -> (c) { c(i) = a(i) + b(i) }", &[("N", 1000)]);
         let nest = nest(&program, &["a", "b", "c"], &[buffer("large", &[1 << 58], Scope::Scratch)]);

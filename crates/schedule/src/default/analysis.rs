@@ -1,6 +1,6 @@
 //! Properties of statements and loops that planning uses.
 
-use tilewright_ir::{Access, VarId};
+use tilewright_ir::nest::{Access, LoopVarId};
 
 use super::Planner;
 use crate::analysis::{Stride, stride};
@@ -8,13 +8,13 @@ use crate::draft::{LoopRole, StatementId};
 
 impl<M> Planner<'_, M> {
     /// The largest number of iterations of a loop.
-    pub fn trips(&self, var: VarId) -> i64 {
+    pub fn trips(&self, var: LoopVarId) -> i64 {
         let around = self.draft.loops_around(var);
         self.draft.ranges_of(&around).greatest_value(&self.draft.loop_of(var).extent).unwrap_or(1).max(1)
     }
 
     /// The statement's own loops of one role, outermost first.
-    pub fn loops_with(&self, statement: StatementId, role: LoopRole) -> Vec<VarId> {
+    pub fn loops_with(&self, statement: StatementId, role: LoopRole) -> Vec<LoopVarId> {
         let own = self.draft.loops_owned_by(statement);
         own.into_iter().filter(|var| self.draft.loop_of(*var).role == role).collect()
     }
@@ -25,7 +25,7 @@ impl<M> Planner<'_, M> {
     }
 
     /// The distance in memory that an access moves with a loop.
-    pub fn stride(&self, access: &Access, var: VarId) -> Stride {
+    pub fn stride(&self, access: &Access, var: LoopVarId) -> Stride {
         let buffer = &self.draft.buffers[access.tensor.index()].buffer;
         stride(&access.indices, &buffer.strides(), var)
     }

@@ -1,6 +1,7 @@
 //! Inlines stages into their consumers.
 
 use tilewright_ir::TensorId;
+use tilewright_ir::nest::BufferId;
 
 use super::Planner;
 use crate::analysis::operations;
@@ -15,7 +16,7 @@ impl<M> Planner<'_, M> {
     pub(super) fn inline_stages(&mut self) {
         for at in 0..self.draft.program.tensors.len() {
             let tensor = TensorId(at as u32);
-            if self.is_cheap_to_repeat(tensor) {
+            if self.is_cheap_to_repeat(self.draft.buffer_of(tensor)) {
                 let tensor = self.draft.program.tensor(tensor).name.clone();
                 self.try_steps(|planner| planner.try_step(Step::Inline { tensor }));
             }
@@ -23,7 +24,7 @@ impl<M> Planner<'_, M> {
     }
 
     /// Returns true when a pointwise stage costs less inside its consumers than in memory.
-    fn is_cheap_to_repeat(&self, tensor: TensorId) -> bool {
+    fn is_cheap_to_repeat(&self, tensor: BufferId) -> bool {
         let producers = self.draft.writers(Parent::Body, tensor);
         let [producer] = producers.as_slice() else { return false };
         let reads = self.draft.readers(Parent::Body, tensor);

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope};
+use tilewright_ir::nest::{Access, Buffer, BufferId, Expr, IndexExpr, LoopKind, LoopVarId, Scope};
 use tilewright_ir::{
-    Access, IndexExpr, Node as ProgramNode, Program, Role, Statement as ProgramStatement, TensorId, VarId,
-    VarKind, index::Atom,
+    self as ir, Node as ProgramNode, Program, Role, Statement as ProgramStatement, TensorId, VarId, VarKind,
 };
 use tilewright_target::Target;
 
@@ -23,7 +22,7 @@ impl<'a> Draft<'a> {
             return Err(Illegal::UnknownSize(open.name.clone()));
         }
         let named = program.tensors.iter().enumerate();
-        let named = named.map(|(at, tensor)| (tensor.name.clone(), TensorId(at as u32)));
+        let named = named.map(|(at, tensor)| (tensor.name.clone(), buffer_of(TensorId(at as u32))));
         let mut draft = Draft {
             program,
             capabilities: target.hardware().capabilities(),
@@ -79,49 +78,46 @@ impl<'a> Draft<'a> {
     /// Builds a statement inside the loops over its own variables.
     fn statement_nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Vec<Node> {
         let id = StatementId(self.statements.len());
-        let name = self.next_name(statement.target);
+        let target = buffer_of(statement.target);
+        let name = self.next_name(target);
         let number = self.statements.len();
         let mut values = around.to_vec();
-        let mut loops: Vec<VarId> = Vec::new();
+        let mut loops: Vec<LoopVarId> = Vec::new();
         for var in &statement.vars {
             let (new, value) = self.program_loop(*var, Some(id));
             loops.push(new);
             values.push((*var, value));
         }
-        let mut new = Statement {
+        let vars = loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone()));
+        let indices = statement.indices.iter().map(|index| index_in_draft(index, &values)).collect();
+        let point = values.iter().map(|(_, value)| Some(value.clone())).collect();
+        let new = Statement {
             name,
-            target: Access {
-                tensor: statement.target,
-                indices: statement.indices.clone(),
-                origin: statement.origin,
-            },
+            target: Access { tensor: target, indices, origin: statement.origin },
             update: statement.update,
-            value: statement.value.clone(),
+            value: value_in_draft(&statement.value, &values),
             accumulator: None,
             is_partial: false,
-            vars: Vec::new(),
+            vars: vars.collect(),
             is_narrowed: false,
-            instances: Vec::new(),
+            instances: vec![Instance { statement: number, point, sums_partials: false }],
         };
-        new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
-        new.vars =
-            loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
-        let point = values.iter().map(|(_, value)| Some(value.clone())).collect();
-        new.instances = vec![Instance { statement: number, point, sums_partials: false }];
         self.add_statement(new);
         self.wrap_in_loops(&loops, vec![Node::Statement(id)])
     }
 
     /// Adds the loop over a variable's range, and returns it with the variable's value in terms of
     /// the loop.
-    fn program_loop(&mut self, var: VarId, owner: Option<StatementId>) -> (VarId, IndexExpr) {
+    fn program_loop(&mut self, var: VarId, owner: Option<StatementId>) -> (LoopVarId, IndexExpr) {
         let declared = self.program.var(var);
         let role = match declared.kind {
             VarKind::Spatial => LoopRole::Spatial,
             VarKind::Reduction => LoopRole::Reduction,
             VarKind::Ordered => LoopRole::Ordered,
         };
-        let extent = declared.range.extent().maximum(&IndexExpr::constant(0));
+        // The bounds of a range mention no variables.
+        let extent = index_in_draft(&declared.range.extent(), &[]).maximum(&IndexExpr::constant(0));
+        let from = index_in_draft(&declared.range.from, &[]);
         let name = declared.name.clone();
         let new = self.add_loop(Loop {
             name,
@@ -132,20 +128,41 @@ impl<'a> Draft<'a> {
             is_unchanged: true,
             guards: Vec::new(),
         });
-        (new, IndexExpr::var(new).add(&declared.range.from))
+        (new, IndexExpr::var(new).add(&from))
     }
 
     /// The name of the next statement that writes a tensor.
-    pub fn next_name(&self, tensor: TensorId) -> StatementName {
+    pub fn next_name(&self, tensor: BufferId) -> StatementName {
         let DraftBuffer { buffer, users, .. } = &self.buffers[tensor.index()];
         let before = users.iter().filter(|id| self.statement(**id).target.tensor == tensor).count();
         StatementName { tensor: buffer.name.clone(), ordinal: before + 1 }
     }
 }
 
-fn value_of(atom: &Atom, values: &[(VarId, IndexExpr)]) -> Option<IndexExpr> {
-    match atom {
-        Atom::Var(var) => values.iter().find(|(own, _)| own == var).map(|(_, value)| value.clone()),
-        _ => None,
-    }
+/// The buffer of a tensor of the program. A draft begins with one buffer for each tensor, in order,
+/// and no step removes an entry from the table of buffers.
+pub(super) fn buffer_of(tensor: TensorId) -> BufferId {
+    BufferId(tensor.0)
+}
+
+/// The tensor of the program that a buffer stands for, if it is one of the first buffers of the
+/// draft: the inverse of [`buffer_of`].
+pub(super) fn tensor_of(buffer: BufferId, program: &Program) -> Option<TensorId> {
+    (buffer.index() < program.tensors.len()).then_some(TensorId(buffer.0))
+}
+
+const IN_SCOPE: &str = "a statement mentions only its own variables and those of the loops around it";
+
+/// A subscript or bound of the program, given the values of the variables in scope.
+fn index_in_draft(index: &ir::IndexExpr, values: &[(VarId, IndexExpr)]) -> IndexExpr {
+    index.map_ids(&|tensor| Some(buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
+}
+
+/// A value of the program, given the values of the variables in scope.
+fn value_in_draft(value: &ir::Expr, values: &[(VarId, IndexExpr)]) -> Expr {
+    value.map_ids(&|tensor| Some(buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
+}
+
+fn value_of(var: VarId, values: &[(VarId, IndexExpr)]) -> Option<IndexExpr> {
+    values.iter().find(|(own, _)| *own == var).map(|(_, value)| value.clone())
 }

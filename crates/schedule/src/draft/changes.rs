@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::{TensorId, VarId};
+use tilewright_ir::nest::{BufferId, LoopVarId};
 
 use super::{Draft, Node, StatementId};
 
@@ -18,15 +18,15 @@ impl Draft<'_> {
             .flat_map(|var| self.statements_in(&[Node::Loop(var)]));
         let buffers = self.buffers.changed_since(&other.buffers).into_iter();
         let writers = buffers.flat_map(|at| {
-            let writes = move |id: &StatementId| self.statement(*id).target.tensor == TensorId(at as u32);
+            let writes = move |id: &StatementId| self.statement(*id).target.tensor == BufferId(at as u32);
             self.buffers[at].users.iter().copied().filter(writes)
         });
         statements.chain(moved).map(StatementId).chain(inside).chain(writers).collect()
     }
 
-    fn loops_changed_since(&self, other: &Draft) -> BTreeSet<VarId> {
+    fn loops_changed_since(&self, other: &Draft) -> BTreeSet<LoopVarId> {
         let changed = self.loops.changed_since(&other.loops).into_iter();
         let moved = self.links.loop_parents.changed_since(&other.links.loop_parents);
-        changed.chain(moved).map(|at| VarId(at as u32)).collect()
+        changed.chain(moved).map(|at| LoopVarId(at as u32)).collect()
     }
 }

@@ -1,12 +1,13 @@
 //! Converts comparisons of indices in values to expressions that are at least 0 where the
 //! comparison holds.
 
+use tilewright_ir::ids::Ids;
 use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr};
 
 use super::simplify::Ranges;
 
 /// The operands of a chain of `&&`.
-pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+pub(crate) fn conjuncts<I: Ids>(condition: &Expr<I>) -> Vec<&Expr<I>> {
     match &condition.kind {
         ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(conjuncts).collect(),
         _ => vec![condition],
@@ -15,8 +16,8 @@ pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
 
 /// Converts a comparison of indices to an expression that is at least 0 where the comparison holds.
 /// Neither side may overflow its type, so that the comparison is that of the exact numbers.
-pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
-    let fits = |side: &Expr, index: &IndexExpr| {
+pub(crate) fn as_condition<I: Ids>(expr: &Expr<I>, ranges: &Ranges<I>) -> Option<IndexExpr<I>> {
+    let fits = |side: &Expr<I>, index: &IndexExpr<I>| {
         let (low, high) = side.dtype.integer_bounds()?;
         let (least, most) = (ranges.least_value(index)? as i128, ranges.greatest_value(index)? as i128);
         (least >= low && most <= high && !index.has_data()).then_some(())
@@ -26,13 +27,16 @@ pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
 
 /// Converts a comparison as `as_condition` does, when its sides have been checked for overflow
 /// before.
-pub(crate) fn as_condition_unchecked(expr: &Expr) -> Option<IndexExpr> {
+pub(crate) fn as_condition_unchecked<I: Ids>(expr: &Expr<I>) -> Option<IndexExpr<I>> {
     as_condition_if(expr, &|_, _| true)
 }
 
-fn as_condition_if(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
+fn as_condition_if<I: Ids>(
+    expr: &Expr<I>,
+    fits: &dyn Fn(&Expr<I>, &IndexExpr<I>) -> bool,
+) -> Option<IndexExpr<I>> {
     let ExprKind::Binary(op, sides) = &expr.kind else { return None };
-    let side = |expr: &Expr| {
+    let side = |expr: &Expr<I>| {
         let index = match &expr.kind {
             ExprKind::Index(index) => (**index).clone(),
             ExprKind::Literal(number) if !expr.dtype.is_float() => {

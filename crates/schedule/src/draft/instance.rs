@@ -3,7 +3,8 @@
 //! An instance keeps its identity through every step: a step that rewrites subscripts rewrites the
 //! point of each instance in the same way.
 
-use tilewright_ir::{Access, IndexExpr, Program, VarId};
+use tilewright_ir::Program;
+use tilewright_ir::nest::{Access, IndexExpr, LoopVarId};
 
 use super::{Draft, Statement, StatementId, replace_var};
 
@@ -32,7 +33,7 @@ impl Instance {
     /// of the old statement that are not around the new one. `copies` pairs some of these loops
     /// with their copies around the new statement. A variable that depends on an uncopied loop of
     /// `inside` takes all values.
-    pub fn as_sum_of_partials(&self, copies: &[(VarId, VarId)], inside: &[VarId]) -> Instance {
+    pub fn as_sum_of_partials(&self, copies: &[(LoopVarId, LoopVarId)], inside: &[LoopVarId]) -> Instance {
         let known_value = |value: &IndexExpr| {
             let renamed =
                 copies.iter().fold(value.clone(), |value, (from, to)| replace_var(&value, *from, *to));
@@ -62,7 +63,8 @@ impl Draft<'_> {
         let statement = self.statement(id);
         let Some(first) = statement.first_instance() else { return false };
         let is_changed = |read: &Access| {
-            self.last_writers.get(read.tensor.index()).copied().flatten().is_some_and(|last| last > first)
+            let last = self.tensor_of(read.tensor).and_then(|tensor| self.last_writers[tensor.index()]);
+            last.is_some_and(|last| last > first)
         };
         statement.reads().iter().any(is_changed)
     }

@@ -1,7 +1,7 @@
 //! Finds statements, loops and tensors by the names that a schedule uses, and their places in the
 //! tree.
 
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, BufferId, IndexExpr, LoopVarId};
 
 use super::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
@@ -28,7 +28,7 @@ impl Draft<'_> {
 
     /// Finds the loop of this name around its statement. If loops of several statements have the
     /// name, the innermost wins.
-    pub fn find_loop(&self, name: &LoopName) -> Legal<VarId> {
+    pub fn find_loop(&self, name: &LoopName) -> Legal<LoopVarId> {
         let statement = self.find_statement(&name.statement)?;
         let path = self.path(statement);
         let found = path.iter().rev().copied().find(|var| self.loop_of(*var).name == name.name);
@@ -46,30 +46,30 @@ impl Draft<'_> {
     }
 
     /// The loops around a statement, outermost first.
-    pub fn path(&self, statement: StatementId) -> Vec<VarId> {
+    pub fn path(&self, statement: StatementId) -> Vec<LoopVarId> {
         self.loops_around_node(Node::Statement(statement))
     }
 
     /// The loops around a loop, outermost first, without the loop itself.
-    pub fn loops_around(&self, var: VarId) -> Vec<VarId> {
+    pub fn loops_around(&self, var: LoopVarId) -> Vec<LoopVarId> {
         self.loops_around_node(Node::Loop(var))
     }
 
     /// The loops that run the iterations of this statement itself.
-    pub fn loops_owned_by(&self, statement: StatementId) -> Vec<VarId> {
+    pub fn loops_owned_by(&self, statement: StatementId) -> Vec<LoopVarId> {
         self.path(statement).into_iter().filter(|var| self.loop_of(*var).owner == Some(statement)).collect()
     }
 
     /// Returns true when a statement reduces the iterations of a loop into one element, or into
     /// elements that data chooses.
-    pub fn is_reduced_by(&self, var: VarId, statement: StatementId) -> bool {
+    pub fn is_reduced_by(&self, var: LoopVarId, statement: StatementId) -> bool {
         let own = self.loop_of(var);
         let scatters = || self.statement(statement).target.indices.iter().any(IndexExpr::has_data);
         own.owner == Some(statement) && (own.role == LoopRole::Reduction || scatters())
     }
 
     /// The tensor or buffer of this name.
-    pub fn find_tensor(&self, name: &str) -> Legal<TensorId> {
+    pub fn find_tensor(&self, name: &str) -> Legal<BufferId> {
         self.tensor_named(name).ok_or_else(|| {
             let present = self.buffers.iter().filter(|buffer| !buffer.is_removed);
             Illegal::UnknownTensor {
@@ -79,17 +79,17 @@ impl Draft<'_> {
         })
     }
 
-    fn tensor_named(&self, name: &str) -> Option<TensorId> {
+    fn tensor_named(&self, name: &str) -> Option<BufferId> {
         let added = || {
             let added = self.program.tensors.len()..self.buffers.len();
-            added.rev().find(|at| self.buffers[*at].buffer.name == name).map(|at| TensorId(at as u32))
+            added.rev().find(|at| self.buffers[*at].buffer.name == name).map(|at| BufferId(at as u32))
         };
         let found = self.tensors.get(name).copied().or_else(added);
         found.filter(|id| !self.buffers[id.index()].is_removed)
     }
 
     /// The name `STATEMENT.LOOP` of a loop, for messages.
-    pub fn qualified_loop_name(&self, var: VarId) -> String {
+    pub fn qualified_loop_name(&self, var: LoopVarId) -> String {
         let own = self.loop_of(var);
         let inside = || self.first_statement(self.body_of(var));
         match own.owner.or_else(inside) {
@@ -113,7 +113,7 @@ impl Draft<'_> {
 
     /// Returns true when a buffer, an accumulator or a prefetch is attached to the iterations of a
     /// loop.
-    pub fn has_attachments(&self, var: VarId) -> bool {
+    pub fn has_attachments(&self, var: LoopVarId) -> bool {
         let inside = self.statements_in(self.body_of(var));
         !self.allocations_at(var, &inside).is_empty()
             || inside.iter().any(|id| self.accumulates_at(*id) == Some(var))
@@ -121,18 +121,18 @@ impl Draft<'_> {
     }
 
     /// The statements inside a parent that write or read a tensor, in order.
-    pub fn users(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
+    pub fn users(&self, inside: Parent, tensor: BufferId) -> Vec<StatementId> {
         self.users_that(inside, tensor, |_| true)
     }
 
     /// The statements inside a parent that write a tensor, in order.
-    pub fn writers(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
+    pub fn writers(&self, inside: Parent, tensor: BufferId) -> Vec<StatementId> {
         self.users_that(inside, tensor, |id| self.statement(id).target.tensor == tensor)
     }
 
     /// Returns true when other statements write or read the result of a statement, or it reads its
     /// own result, in the part of an iteration of `at` in which the statement runs.
-    pub fn is_used_in_same_branch(&self, id: StatementId, at: VarId) -> bool {
+    pub fn is_used_in_same_branch(&self, id: StatementId, at: LoopVarId) -> bool {
         let (around, tensor) = (Parent::Loop(at), self.statement(id).target.tensor);
         let own = self.child_containing(around, id);
         let is_beside = |other: &StatementId| self.child_containing(around, *other) == own;
@@ -143,7 +143,7 @@ impl Draft<'_> {
     fn users_that(
         &self,
         inside: Parent,
-        tensor: TensorId,
+        tensor: BufferId,
         test: impl Fn(StatementId) -> bool,
     ) -> Vec<StatementId> {
         let users = self.buffers[tensor.index()].users.iter().copied().filter(|id| test(*id));
@@ -156,7 +156,7 @@ impl Draft<'_> {
     }
 
     /// The accesses by which statements inside a parent read a tensor.
-    pub fn readers(&self, inside: Parent, tensor: TensorId) -> Vec<(StatementId, Access)> {
+    pub fn readers(&self, inside: Parent, tensor: BufferId) -> Vec<(StatementId, Access)> {
         let mut found = Vec::new();
         for id in self.users(inside, tensor) {
             let reads = self.statement(id).reads();

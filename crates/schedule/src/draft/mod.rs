@@ -30,10 +30,9 @@ mod tree;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{
-    Access, Expr, IndexExpr, Origin, Program, ReduceOp, Role, TensorId, Update, VarId, index::Atom,
-};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Access, Atom, Buffer, BufferId, Expr, IndexExpr, LoopKind, LoopVarId, Scope};
+use tilewright_ir::{Origin, Program, ReduceOp, Role, TensorId, Update};
 use tilewright_target::Capabilities;
 
 use crate::illegal::Illegal;
@@ -69,12 +68,12 @@ pub(crate) struct Draft<'a> {
     pub prefetches: Vec<Prefetch>,
     /// The pipelined loops, each with its number of stages: copies run `stages - 1` iterations
     /// ahead.
-    pub pipelines: Vec<(VarId, i64)>,
+    pub pipelines: Vec<(LoopVarId, i64)>,
     links: Links,
     /// The names of loops that steps have replaced, each with the step that did so. For messages.
     pub replaced_loops: Table<(String, String)>,
-    /// The tensors of the program, by name.
-    tensors: Arc<HashMap<String, TensorId>>,
+    /// The buffers of the program's tensors, by name.
+    tensors: Arc<HashMap<String, BufferId>>,
     /// For each tensor of the program, the last statement that writes it.
     last_writers: Arc<Vec<Option<usize>>>,
 }
@@ -85,7 +84,7 @@ pub(crate) struct DraftBuffer {
     pub buffer: Buffer,
     /// The loop in whose iterations a scratch buffer is allocated; none if it is allocated once
     /// outside all loops.
-    pub allocated_at: Option<VarId>,
+    pub allocated_at: Option<LoopVarId>,
     /// Whether some elements may never be written, because the region that the buffer holds is
     /// shorter at the end of the tensor.
     pub may_be_partial: bool,
@@ -159,7 +158,7 @@ pub(crate) struct Statement {
 #[derive(Clone, Debug)]
 pub(crate) struct Accumulator {
     pub name: String,
-    pub at: VarId,
+    pub at: LoopVarId,
     pub in_registers: bool,
 }
 
@@ -187,7 +186,7 @@ impl Statement {
 
     /// The numbers that the statement requires to be divisible before it reads anything, both as
     /// written and as simplified by the ranges of its loops.
-    pub fn required_multiples(&self, ranges: &Ranges) -> Vec<Multiple> {
+    pub fn required_multiples(&self, ranges: &Ranges) -> Vec<Multiple<InNest>> {
         if self.target.indices.iter().any(IndexExpr::has_data) {
             return Vec::new();
         }
@@ -198,7 +197,7 @@ impl Statement {
     }
 
     /// The tensors that the statement writes and reads.
-    fn tensors(&self) -> BTreeSet<TensorId> {
+    fn tensors(&self) -> BTreeSet<BufferId> {
         let mut tensors = BTreeSet::from([self.target.tensor]);
         self.visit_reads(&mut |access| _ = tensors.insert(access.tensor));
         tensors
@@ -217,19 +216,29 @@ impl Statement {
 }
 
 /// An access to a buffer that has no place in the program's text.
-pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
+pub(crate) fn access(tensor: BufferId, indices: Vec<IndexExpr>) -> Access {
     Access { tensor, indices, origin: Origin::default() }
 }
 
 impl Draft<'_> {
     /// Returns true when the caller promises not to change a tensor.
-    pub fn is_constant(&self, tensor: TensorId) -> bool {
+    pub fn is_constant(&self, tensor: BufferId) -> bool {
         let Scope::Argument(id) = self.buffers[tensor.index()].buffer.scope else { return false };
         self.program.tensor(id).role == Role::Input { constant: true }
     }
 
+    /// The buffer of a tensor of the program.
+    pub fn buffer_of(&self, tensor: TensorId) -> BufferId {
+        build::buffer_of(tensor)
+    }
+
+    /// The tensor of the program that a buffer stands for; none if a step has added the buffer.
+    pub fn tensor_of(&self, buffer: BufferId) -> Option<TensorId> {
+        build::tensor_of(buffer, self.program)
+    }
+
     /// The loop behind a variable.
-    pub fn loop_of(&self, var: VarId) -> &Loop {
+    pub fn loop_of(&self, var: LoopVarId) -> &Loop {
         &self.loops[var.index()]
     }
 
@@ -252,21 +261,21 @@ impl Draft<'_> {
         result
     }
 
-    fn add_user(&mut self, tensor: TensorId, id: StatementId) {
+    fn add_user(&mut self, tensor: BufferId, id: StatementId) {
         let users = &mut self.buffers[tensor.index()].users;
         let at = users.partition_point(|user| *user < id);
         users.insert(at, id);
     }
 
     /// Adds a loop. The caller must place its node in the tree.
-    pub fn add_loop(&mut self, new: Loop) -> VarId {
+    pub fn add_loop(&mut self, new: Loop) -> LoopVarId {
         self.loops.push(new);
         self.links.add_loop();
-        VarId(self.loops.len() as u32 - 1)
+        LoopVarId(self.loops.len() as u32 - 1)
     }
 
     /// Marks loops as no longer the ones of the program.
-    pub fn mark_changed(&mut self, loops: &[VarId]) {
+    pub fn mark_changed(&mut self, loops: &[LoopVarId]) {
         for var in loops.iter().map(|var| var.index()) {
             if self.loops[var].is_unchanged {
                 self.loops[var].is_unchanged = false;
@@ -286,7 +295,7 @@ impl Draft<'_> {
     }
 
     /// Adds a buffer.
-    pub fn add_buffer(&mut self, buffer: Buffer, allocated_at: Option<VarId>) -> Legal<TensorId> {
+    pub fn add_buffer(&mut self, buffer: Buffer, allocated_at: Option<LoopVarId>) -> Legal<BufferId> {
         let extents = buffer.shape.iter().map(|extent| *extent as u128);
         let elements = extents.fold(1, u128::saturating_mul);
         let bytes = elements.saturating_mul(buffer.dtype.bytes() as u128);
@@ -304,11 +313,11 @@ impl Draft<'_> {
             is_staged: staged,
             users: Vec::new(),
         });
-        Ok(TensorId(self.buffers.len() as u32 - 1))
+        Ok(BufferId(self.buffers.len() as u32 - 1))
     }
 
     /// Replaces a variable by an expression, in everything inside `nodes`.
-    pub fn substitute(&mut self, nodes: &[Node], var: VarId, by: &IndexExpr) {
+    pub fn substitute(&mut self, nodes: &[Node], var: LoopVarId, by: &IndexExpr) {
         let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| by.clone());
         for node in self.descendants(nodes) {
             match node {
@@ -325,13 +334,13 @@ impl Draft<'_> {
     }
 
     /// The buffers that these statements write and that are allocated in the iterations of a loop.
-    pub fn allocations_at(&self, var: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
+    pub fn allocations_at(&self, var: LoopVarId, statements: &[StatementId]) -> BTreeSet<BufferId> {
         let written = statements.iter().map(|id| self.statement(*id).target.tensor);
         written.filter(|tensor| self.buffers[tensor.index()].allocated_at == Some(var)).collect()
     }
 
     /// Moves the allocation of buffers from one loop to another that now has the same iterations.
-    pub fn move_allocations(&mut self, from: VarId, to: VarId) {
+    pub fn move_allocations(&mut self, from: LoopVarId, to: LoopVarId) {
         for tensor in self.allocations_at(from, &self.statements_in(self.body_of(to))) {
             self.buffers[tensor.index()].allocated_at = Some(to);
         }
@@ -339,7 +348,7 @@ impl Draft<'_> {
 
     /// Moves buffers, accumulators and prefetches from one loop to another that now has the same
     /// iterations.
-    pub fn move_attachments(&mut self, from: VarId, to: VarId) {
+    pub fn move_attachments(&mut self, from: LoopVarId, to: LoopVarId) {
         self.move_allocations(from, to);
         for id in self.statements_in(self.body_of(to)) {
             if self.accumulates_at(id) == Some(from)
@@ -357,6 +366,6 @@ impl Draft<'_> {
 }
 
 /// Replaces one variable by another in an expression.
-pub(crate) fn replace_var(expr: &IndexExpr, from: VarId, to: VarId) -> IndexExpr {
+pub(crate) fn replace_var(expr: &IndexExpr, from: LoopVarId, to: LoopVarId) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(from)).then(|| IndexExpr::var(to)))
 }

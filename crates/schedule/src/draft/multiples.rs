@@ -5,6 +5,7 @@
 //! tighter lower bound. Over two rows and two taps the bounds of the quotient are then 0 and 0, not
 //! -1 and 0. So the footprint of `I` is as large as the part that is read.
 
+use tilewright_ir::ids::{Ids, InProgram};
 use tilewright_ir::index::Term;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
@@ -13,15 +14,15 @@ use super::comparison::conjuncts;
 
 /// A number, and a divisor of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Multiple {
+pub struct Multiple<I: Ids = InProgram> {
     /// The number.
-    pub number: IndexExpr,
+    pub number: IndexExpr<I>,
     /// The divisor, at least 2.
     pub divisor: i64,
 }
 
 /// The numbers that are checked for divisibility before this value reads anything.
-pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
+pub(crate) fn multiples<I: Ids>(value: &Expr<I>) -> Vec<Multiple<I>> {
     let ExprKind::Select(arms) = &value.kind else { return Vec::new() };
     let mut always = false;
     [&arms[0], &arms[2]].into_iter().for_each(|arm| arm.visit_reads(&mut |_| always = true));
@@ -32,7 +33,7 @@ pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
 }
 
 /// Matches the condition that a number has no remainder.
-fn as_multiple(condition: &Expr) -> Option<Multiple> {
+fn as_multiple<I: Ids>(condition: &Expr<I>) -> Option<Multiple<I>> {
     let ExprKind::Binary(BinaryOp::Equal, sides) = &condition.kind else { return None };
     let (ExprKind::Index(remainder), ExprKind::Literal(Number::Int(0))) = (&sides[0].kind, &sides[1].kind)
     else {
@@ -50,21 +51,21 @@ fn as_multiple(condition: &Expr) -> Option<Multiple> {
 }
 
 /// Rounds up the quotients of multiples in a subscript, which does not change their values.
-pub(crate) fn round_up_quotients(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
+pub(crate) fn round_up_quotients<I: Ids>(index: &IndexExpr<I>, multiples: &[Multiple<I>]) -> IndexExpr<I> {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(pair) = atom else { return None };
         let of = pair.1.as_constant()?;
-        let same = |own: &Multiple| own.divisor == of && pair.0.sub(&own.number).is_multiple_of(of);
+        let same = |own: &Multiple<I>| own.divisor == of && pair.0.sub(&own.number).is_multiple_of(of);
         multiples.iter().any(same).then(|| pair.0.offset(of - 1).floor_div(&pair.1))
     })
 }
 
 /// Replaces the quotients of multiples in a subscript by constants, where they are constant.
-pub(crate) fn with_constant_quotients(
-    index: &IndexExpr,
-    multiples: &[Multiple],
-    known: &dyn Knowledge,
-) -> IndexExpr {
+pub(crate) fn with_constant_quotients<I: Ids>(
+    index: &IndexExpr<I>,
+    multiples: &[Multiple<I>],
+    known: &dyn Knowledge<I>,
+) -> IndexExpr<I> {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(_) = atom else { return None };
         let own = IndexExpr::atom(atom.clone());

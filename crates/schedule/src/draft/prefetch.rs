@@ -1,7 +1,6 @@
 //! The cache lines that a prefetch asks for, computed from the current loops.
 
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopKind, LoopVarId};
 
 use super::region::Interval;
 use super::{Draft, Legal, Parent, StatementId};
@@ -16,10 +15,10 @@ const LINE_BYTES: i64 = 64;
 /// `ahead` iterations further.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefetch {
-    pub tensor: TensorId,
-    pub at: VarId,
+    pub tensor: BufferId,
+    pub at: LoopVarId,
     pub ahead: i64,
-    pub of: VarId,
+    pub of: LoopVarId,
 }
 
 /// The cache lines of a box of a tensor: a run of consecutive elements for every row of the box.

@@ -1,21 +1,19 @@
 //! Analysis of reductions: where the reset goes, which loops index the result, and whether threads
 //! combine it.
 
-use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
-
-use tilewright_ir::nest::{Axis, LoopKind};
+use tilewright_ir::nest::{Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
 
 use super::{Draft, LoopRole, Node, StatementId};
 
 impl Draft<'_> {
     /// The loop at which a step lets a statement accumulate its result.
-    pub fn accumulates_at(&self, id: StatementId) -> Option<VarId> {
+    pub fn accumulates_at(&self, id: StatementId) -> Option<LoopVarId> {
         self.statement(id).accumulator.as_ref().map(|accumulator| accumulator.at)
     }
 
     /// The loop before which a reduction sets its elements to the neutral element; none if it does
     /// so right before the update.
-    pub fn reset_loop(&self, id: StatementId) -> Option<VarId> {
+    pub fn reset_loop(&self, id: StatementId) -> Option<LoopVarId> {
         let own = self.loops_owned_by(id);
         if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
             return own.first().copied();
@@ -31,7 +29,7 @@ impl Draft<'_> {
     pub fn misses_partial_totals(&self, id: StatementId) -> bool {
         let Some(first) = self.loops_owned_by(id).first().copied() else { return false };
         let named = self.loops_in_subscripts(id, first);
-        let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
+        let varies = |var: &LoopVarId| self.copied_extent(*var, &named).as_constant().is_none();
         let is_partial = self.statement(id).is_partial;
         is_partial
             && (named.iter().any(varies)
@@ -42,7 +40,7 @@ impl Draft<'_> {
     /// Returns true when guards skip partial totals that the buffer has elements for.
     fn guards_skip_totals(&self, id: StatementId) -> bool {
         let own = self.loops_owned_by(id);
-        let reduced = |var: VarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
+        let reduced = |var: LoopVarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
         let statement = self.statement(id);
         let mut inside = super::simplify::Ranges::default();
         for var in self.path(id) {
@@ -76,13 +74,13 @@ impl Draft<'_> {
     }
 
     /// Returns true when a loop is inside the one in whose iterations a buffer is allocated.
-    fn is_inside_allocation(&self, tensor: TensorId, var: VarId) -> bool {
+    fn is_inside_allocation(&self, tensor: BufferId, var: LoopVarId) -> bool {
         let allocated_at = self.buffers[tensor.index()].allocated_at;
         allocated_at.is_none_or(|room| self.loops_around(var).contains(&room))
     }
 
     /// The outermost loop inside the allocation of the partial totals.
-    fn outermost_loop_of_totals(&self, id: StatementId) -> Option<VarId> {
+    fn outermost_loop_of_totals(&self, id: StatementId) -> Option<LoopVarId> {
         let statement = self.statement(id);
         let allocated_at = self.buffers[statement.target.tensor.index()].allocated_at;
         let path = self.path(id);
@@ -92,21 +90,21 @@ impl Draft<'_> {
     }
 
     /// The outermost loop that a statement reduces over.
-    pub fn outermost_reduction(&self, id: StatementId) -> Option<VarId> {
+    pub fn outermost_reduction(&self, id: StatementId) -> Option<LoopVarId> {
         self.loops_owned_by(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
     }
 
     /// The reduction loop of a statement that is distributed over threads, whose partial results
     /// are combined.
-    pub fn combined_thread_loop(&self, id: StatementId) -> Option<VarId> {
-        let over_threads = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
-        let reduced = |var: &VarId| self.loop_of(*var).role == LoopRole::Reduction;
+    pub fn combined_thread_loop(&self, id: StatementId) -> Option<LoopVarId> {
+        let over_threads = |var: &LoopVarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
+        let reduced = |var: &LoopVarId| self.loop_of(*var).role == LoopRole::Reduction;
         self.loops_owned_by(id).into_iter().find(|var| reduced(var) && over_threads(var))
     }
 
     /// Checks whether the threads of a reduction loop can be combined along this axis, and returns
     /// the reason if not.
-    pub fn check_combined_threads(&self, var: VarId, axis: Axis) -> Result<(), String> {
+    pub fn check_combined_threads(&self, var: LoopVarId, axis: Axis) -> Result<(), String> {
         let own = self.loop_of(var);
         let Some(id) = own.owner else { return Err("it belongs to no statement".to_string()) };
         let statement = self.statement(id);
@@ -116,7 +114,7 @@ impl Draft<'_> {
         if self.body_of(var) != [Node::Statement(id)] {
             return Err("it is not the innermost loop of its statement: `reorder` it there".to_string());
         }
-        let reduced = |other: &VarId| *other != var && self.loop_of(*other).role == LoopRole::Reduction;
+        let reduced = |other: &LoopVarId| *other != var && self.loop_of(*other).role == LoopRole::Reduction;
         if let Some(other) = self.loops_owned_by(id).into_iter().find(reduced) {
             let (own, other) = (self.qualified_loop_name(var), self.qualified_loop_name(other));
             return Err(format!(
@@ -137,22 +135,22 @@ impl Draft<'_> {
     }
 
     /// The statement's loops from `from` inwards that its subscripts mention.
-    pub fn loops_in_subscripts(&self, id: StatementId, from: VarId) -> Vec<VarId> {
+    pub fn loops_in_subscripts(&self, id: StatementId, from: LoopVarId) -> Vec<LoopVarId> {
         let own = self.loops_owned_by(id);
         let at = own.iter().position(|var| *var == from).unwrap_or(0);
         let indices = &self.statement(id).target.indices;
-        let named = |var: &VarId| indices.iter().any(|index| index.mentions(*var));
+        let named = |var: &LoopVarId| indices.iter().any(|index| index.mentions(*var));
         own[at..].iter().copied().filter(named).collect()
     }
 
     /// The extent of a loop in a copy of some loops. Where the extent depends on a loop that is not
     /// copied, because the statement reduces over it, the result is the largest extent.
-    pub fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
+    pub fn copied_extent(&self, var: LoopVarId, copied: &[LoopVarId]) -> IndexExpr {
         let own = self.loop_of(var);
         let Some(statement) = own.owner else { return own.extent.clone() };
         let path = self.path(statement);
         let first = path.iter().position(|other| copied.contains(other)).unwrap_or(0);
-        let reduced = |other: &VarId| {
+        let reduced = |other: &LoopVarId| {
             let inside = path.iter().position(|at| at == other).is_some_and(|at| at >= first);
             !copied.contains(other)
                 && (inside || self.loop_of(*other).role == LoopRole::Reduction)

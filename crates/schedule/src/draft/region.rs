@@ -6,7 +6,7 @@
 //! dimension.
 
 use tilewright_ir::interval::{End, lower_bound, upper_bound};
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId};
 
 use super::multiples::round_up_quotients;
 use super::simplify::{Ranges, split_clamp};
@@ -45,7 +45,7 @@ impl Draft<'_> {
     }
 
     /// The ranges of loops, outermost first.
-    pub fn ranges_of(&self, path: &[VarId]) -> Ranges {
+    pub fn ranges_of(&self, path: &[LoopVarId]) -> Ranges {
         let mut ranges = Ranges::default();
         for var in path {
             ranges.add_loop(*var, &self.loop_of(*var).extent);
@@ -58,9 +58,9 @@ impl Draft<'_> {
     /// the whole program if `at` is none.
     pub fn footprint(
         &self,
-        tensor: TensorId,
+        tensor: BufferId,
         accesses: &[(StatementId, Access)],
-        at: Option<VarId>,
+        at: Option<LoopVarId>,
     ) -> Vec<Interval> {
         let accesses: Vec<(StatementId, Vec<IndexExpr>)> =
             accesses.iter().map(|(id, access)| (*id, access.indices.clone())).collect();
@@ -73,7 +73,7 @@ impl Draft<'_> {
         &self,
         shape: &[i64],
         accesses: &[(StatementId, Vec<IndexExpr>)],
-        at: Option<VarId>,
+        at: Option<LoopVarId>,
         padded: &[usize],
     ) -> Vec<Interval> {
         let around = at.map(|at| self.loops_up_to(at)).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Draft<'_> {
     }
 
     /// The loop and all loops around it, outermost first.
-    pub fn loops_up_to(&self, at: VarId) -> Vec<VarId> {
+    pub fn loops_up_to(&self, at: LoopVarId) -> Vec<LoopVarId> {
         let mut path = self.loops_around(at);
         path.push(at);
         path
@@ -107,7 +107,7 @@ impl Draft<'_> {
         &self,
         statement: StatementId,
         index: &IndexExpr,
-        around: &[VarId],
+        around: &[LoopVarId],
     ) -> Option<(IndexExpr, IndexExpr)> {
         let path = self.path(statement);
         let everywhere = self.ranges_of(&path);

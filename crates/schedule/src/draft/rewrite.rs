@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, index::Atom, index::Data};
+use tilewright_ir::nest::{Access, Atom, Data, Expr, ExprKind, IndexExpr};
 
 use super::Statement;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tilewright_ir::ids::{Ids, InNest};
 use tilewright_ir::index::{Atom, Term};
 use tilewright_ir::interval::{End, Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::can_prove_nonnegative_within;
-use tilewright_ir::{IndexExpr, Range, SymbolId, VarId};
+use tilewright_ir::{IndexExpr, Range, SymbolId};
 
 /// The replacements that one proof may take. A schedule asks for thousands of proofs, and a failed
 /// proof costs little.
@@ -17,7 +18,9 @@ const CASE_DEPTH: usize = 3;
 
 /// Splits a minimum or maximum of a subscript and a constant into the subscript and the constant
 /// that it is clamped to.
-pub(crate) fn split_clamp(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &IndexExpr)> {
+pub(crate) fn split_clamp<I: Ids>(
+    pair: &(IndexExpr<I>, IndexExpr<I>),
+) -> Option<(&IndexExpr<I>, &IndexExpr<I>)> {
     match (pair.0.as_constant(), pair.1.as_constant()) {
         (Some(_), None) => Some((&pair.1, &pair.0)),
         (None, Some(_)) => Some((&pair.0, &pair.1)),
@@ -37,7 +40,7 @@ fn larger(left: Option<i64>, right: Option<i64>) -> Option<i64> {
 
 /// Expressions that are all at least 0 exactly where `expr` is. A minimum that is added to the rest
 /// gives one for each of its sides.
-pub(crate) fn split_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
+pub(crate) fn split_minima<I: Ids>(expr: &IndexExpr<I>) -> Vec<IndexExpr<I>> {
     let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
         [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
         _ => None,
@@ -51,16 +54,22 @@ pub(crate) fn split_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
 }
 
 /// The largest range of every loop that is open at some place.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
+#[derive(Clone, Debug)]
+pub(crate) struct Ranges<I: Ids = InNest> {
     /// The number of values of each variable, counted from 0.
-    extents: BTreeMap<VarId, i64>,
+    extents: BTreeMap<I::Var, i64>,
     /// Further facts: expressions that are at least 0.
-    facts: Vec<IndexExpr>,
+    facts: Vec<IndexExpr<I>>,
 }
 
-impl Knowledge for Ranges {
-    fn range(&self, var: VarId) -> Option<Range> {
+impl<I: Ids> Default for Ranges<I> {
+    fn default() -> Self {
+        Ranges { extents: BTreeMap::new(), facts: Vec::new() }
+    }
+}
+
+impl<I: Ids> Knowledge<I> for Ranges<I> {
+    fn range(&self, var: I::Var) -> Option<Range<I>> {
         let extent = self.extents.get(&var)?;
         Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant((*extent).max(1)) })
     }
@@ -70,10 +79,10 @@ impl Knowledge for Ranges {
     }
 }
 
-impl Ranges {
+impl<I: Ids> Ranges<I> {
     /// Adds a loop inside the known ones. If no largest extent is known, the variable gets no
     /// range, and nothing is concluded from it.
-    pub fn add_loop(&mut self, var: VarId, extent: &IndexExpr) {
+    pub fn add_loop(&mut self, var: I::Var, extent: &IndexExpr<I>) {
         if let Some(most) = self.greatest_value(extent) {
             self.extents.insert(var, most);
         }
@@ -84,13 +93,13 @@ impl Ranges {
 
     /// Adds the fact that an expression is at least 0. If a minimum is at least 0, so are both of
     /// its sides.
-    pub fn assume_nonnegative(&mut self, expr: &IndexExpr) {
+    pub fn assume_nonnegative(&mut self, expr: &IndexExpr<I>) {
         self.facts.extend(split_minima(expr));
     }
 
     /// The knowledge where all conditions are at least 0, and the knowledge where at least one is
     /// negative.
-    pub fn under_conditions(&self, conditions: &[IndexExpr]) -> (Ranges, Ranges) {
+    pub fn under_conditions(&self, conditions: &[IndexExpr<I>]) -> (Ranges<I>, Ranges<I>) {
         let (mut holding, mut failing) = (self.clone(), self.clone());
         conditions.iter().for_each(|condition| holding.assume_nonnegative(condition));
         if let [condition] = conditions {
@@ -100,27 +109,27 @@ impl Ranges {
     }
 
     /// Fixes the number of values of a variable.
-    pub fn set_extent(&mut self, var: VarId, extent: i64) {
+    pub fn set_extent(&mut self, var: I::Var, extent: i64) {
         self.extents.insert(var, extent);
     }
 
     /// Removes the range of a variable, so that the variable counts as fixed.
-    pub fn remove_range(&mut self, var: VarId) {
+    pub fn remove_range(&mut self, var: I::Var) {
         self.extents.remove(&var);
     }
 
     /// Returns true when the variable belongs to an open loop.
-    pub fn has_range(&self, var: VarId) -> bool {
+    pub fn has_range(&self, var: I::Var) -> bool {
         self.extents.contains_key(&var)
     }
 
     /// The largest number of values of a variable.
-    pub fn extent(&self, var: VarId) -> Option<i64> {
+    pub fn extent(&self, var: I::Var) -> Option<i64> {
         self.extents.get(&var).copied()
     }
 
     /// An upper bound of the expression, as a number.
-    pub fn greatest_value(&self, expr: &IndexExpr) -> Option<i64> {
+    pub fn greatest_value(&self, expr: &IndexExpr<I>) -> Option<i64> {
         if is_linear(expr) {
             return self.bound_of_linear(expr, End::High);
         }
@@ -133,7 +142,7 @@ impl Ranges {
     }
 
     /// A lower bound of the expression, as a number.
-    pub fn least_value(&self, expr: &IndexExpr) -> Option<i64> {
+    pub fn least_value(&self, expr: &IndexExpr<I>) -> Option<i64> {
         if is_linear(expr) {
             return self.bound_of_linear(expr, End::Low);
         }
@@ -147,7 +156,7 @@ impl Ranges {
 
     /// One end of the values of a sum of multiples of variables that all have ranges. Most queries
     /// have this form, and plain arithmetic answers them quickly.
-    fn bound_of_linear(&self, expr: &IndexExpr, end: End) -> Option<i64> {
+    fn bound_of_linear(&self, expr: &IndexExpr<I>, end: End) -> Option<i64> {
         expr.terms().iter().try_fold(expr.constant_part(), |sum, term| {
             let [Atom::Var(var)] = term.factors.as_slice() else { return None };
             let last = self.extent(*var)?.max(1) - 1;
@@ -159,14 +168,14 @@ impl Ranges {
     /// One end of the values, found by replacing a minimum or maximum by each of its sides: the
     /// rest of the expression often cancels with one of them. `None` if the expression has no
     /// minimum or maximum to split.
-    fn bound_by_cases(&self, expr: &IndexExpr, cases: usize, end: End) -> Option<i64> {
+    fn bound_by_cases(&self, expr: &IndexExpr<I>, cases: usize, end: End) -> Option<i64> {
         let choice = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
             [atom @ (Atom::Min(pair) | Atom::Max(pair))] if cases > 0 => Some((atom, pair, term.coefficient)),
             _ => None,
         });
         let (atom, pair, coefficient) = choice?;
         let (_, rest) = expr.split_on(atom)?;
-        let side = |side: &IndexExpr| {
+        let side = |side: &IndexExpr<I>| {
             let value = rest.add(&side.scale(coefficient));
             let (plain, cases) = match end {
                 End::High => (upper_bound(&value, self), self.bound_by_cases(&value, cases - 1, end)),
@@ -188,7 +197,7 @@ impl Ranges {
     /// Replaces a difference of two quotients by the same divisor by one end of its values, if the
     /// expression has one. The two quotients may be anything while their distance is almost known:
     /// `(h + 1)/2 - h/2` is 0 or 1.
-    fn bound_quotient_difference(&self, expr: &IndexExpr, end: End) -> Option<IndexExpr> {
+    fn bound_quotient_difference(&self, expr: &IndexExpr<I>, end: End) -> Option<IndexExpr<I>> {
         let quotients: Vec<_> = expr.terms().iter().filter_map(quotient).collect();
         quotients.iter().filter(|(_, coefficient)| *coefficient > 0).find_map(|(up, coefficient)| {
             let by = up.1.as_constant().filter(|by| *by > 0)?;
@@ -209,7 +218,7 @@ impl Ranges {
     }
 
     /// Returns true when the expression is provably at least 0 everywhere.
-    pub fn never_negative(&self, expr: &IndexExpr) -> bool {
+    pub fn never_negative(&self, expr: &IndexExpr<I>) -> bool {
         self.least_value(expr).is_some_and(|least| least >= 0)
             || (!self.is_somewhere_negative(expr)
                 && can_prove_nonnegative_within(PROOF_BUDGET, expr, &self.facts, self))
@@ -219,9 +228,9 @@ impl Ranges {
     /// all loops, the last of all loops, the last of one loop, or the last of those loops that make
     /// the expression smaller. A proof that must fail takes its whole budget. This test answers
     /// most such queries at almost no cost.
-    fn is_somewhere_negative(&self, expr: &IndexExpr) -> bool {
-        let negative_at = |is_last: &dyn Fn(VarId) -> bool| {
-            let mut value = |atom: &Atom| match atom {
+    fn is_somewhere_negative(&self, expr: &IndexExpr<I>) -> bool {
+        let negative_at = |is_last: &dyn Fn(I::Var) -> bool| {
+            let mut value = |atom: &Atom<I>| match atom {
                 Atom::Var(var) => {
                     self.extent(*var).map(|extent| if is_last(*var) { extent.max(1) - 1 } else { 0 })
                 }
@@ -231,7 +240,7 @@ impl Ranges {
                 && self.facts.iter().all(|fact| fact.eval(&mut value).is_some_and(|found| found >= 0))
         };
         let negative = expr.terms().iter().filter(|term| term.coefficient < 0);
-        let decreasing: Vec<IndexExpr> = negative.map(IndexExpr::from).collect();
+        let decreasing: Vec<IndexExpr<I>> = negative.map(IndexExpr::from).collect();
         negative_at(&|_| false)
             || negative_at(&|var| decreasing.iter().any(|term| term.mentions(var)))
             || negative_at(&|_| true)
@@ -239,18 +248,18 @@ impl Ranges {
     }
 
     /// Returns true when the expression is provably negative everywhere.
-    pub fn always_negative(&self, expr: &IndexExpr) -> bool {
+    pub fn always_negative(&self, expr: &IndexExpr<I>) -> bool {
         self.greatest_value(expr).is_some_and(|most| most < 0) || self.is_fact(&expr.scale(-1).offset(-1))
     }
 
     /// Returns true when one of the facts says that the expression is at least 0.
-    fn is_fact(&self, expr: &IndexExpr) -> bool {
+    fn is_fact(&self, expr: &IndexExpr<I>) -> bool {
         self.facts.contains(expr)
     }
 
     /// Resolves the minima, maxima, quotients and remainders of an expression that the ranges
     /// decide.
-    pub fn simplify(&self, expr: &IndexExpr) -> IndexExpr {
+    pub fn simplify(&self, expr: &IndexExpr<I>) -> IndexExpr<I> {
         if expr.terms().iter().flat_map(|term| &term.factors).all(|atom| matches!(atom, Atom::Var(_))) {
             return expr.clone();
         }
@@ -266,9 +275,9 @@ impl Ranges {
     /// Returns both expressions, smaller first, if one of them is provably never larger.
     fn sort_pair<'e>(
         &self,
-        left: &'e IndexExpr,
-        right: &'e IndexExpr,
-    ) -> Option<(&'e IndexExpr, &'e IndexExpr)> {
+        left: &'e IndexExpr<I>,
+        right: &'e IndexExpr<I>,
+    ) -> Option<(&'e IndexExpr<I>, &'e IndexExpr<I>)> {
         if self.never_negative(&right.sub(left)) {
             Some((left, right))
         } else if self.never_negative(&left.sub(right)) {
@@ -278,7 +287,7 @@ impl Ranges {
         }
     }
 
-    fn is_remainder(&self, value: &IndexExpr, by: &IndexExpr) -> bool {
+    fn is_remainder(&self, value: &IndexExpr<I>, by: &IndexExpr<I>) -> bool {
         let Some(by) = by.as_constant() else { return false };
         self.least_value(value).is_some_and(|least| least >= 0)
             && self.greatest_value(value).is_some_and(|most| most < by)
@@ -286,12 +295,12 @@ impl Ranges {
 }
 
 /// Returns true when the expression is a sum of multiples of variables.
-fn is_linear(expr: &IndexExpr) -> bool {
+fn is_linear<I: Ids>(expr: &IndexExpr<I>) -> bool {
     expr.terms().iter().all(|term| matches!(term.factors.as_slice(), [Atom::Var(_)]))
 }
 
 /// The quotient that a term is a multiple of, and its coefficient.
-fn quotient(term: &Term) -> Option<(&Arc<(IndexExpr, IndexExpr)>, i64)> {
+fn quotient<I: Ids>(term: &Term<I>) -> Option<(&Arc<(IndexExpr<I>, IndexExpr<I>)>, i64)> {
     match term.factors.as_slice() {
         [Atom::FloorDiv(pair)] => Some((pair, term.coefficient)),
         _ => None,
@@ -302,12 +311,14 @@ fn quotient(term: &Term) -> Option<(&Arc<(IndexExpr, IndexExpr)>, i64)> {
 mod tests {
     use proptest::prelude::*;
 
+    use tilewright_ir::nest::{IndexExpr, LoopVarId};
+
     use super::*;
 
     /// `2*x - 3*y/2 + …`: a sum over three variables, perhaps with a quotient of one.
     fn sum(coefficients: &[i64], constant: i64, divided: Option<usize>) -> IndexExpr {
         let term = |(at, coefficient): (usize, &i64)| {
-            let var = IndexExpr::var(VarId(at as u32));
+            let var = IndexExpr::var(LoopVarId(at as u32));
             let var =
                 if divided == Some(at) { var.offset(1).floor_div(&IndexExpr::constant(2)) } else { var };
             var.scale(*coefficient)
@@ -341,7 +352,7 @@ mod tests {
             fact in prop::option::of((prop::collection::vec(-2i64..3, 3), -2i64..3)),
         ) {
             let mut ranges = Ranges::default();
-            extents.iter().enumerate().for_each(|(at, extent)| ranges.set_extent(VarId(at as u32), *extent));
+            extents.iter().enumerate().for_each(|(at, extent)| ranges.set_extent(LoopVarId(at as u32), *extent));
             let expr = sum(&coefficients, constant, divided);
             let values: Vec<i64> = points(&extents).iter().map(|point| at(&expr, point)).collect();
             prop_assert_eq!(ranges.least_value(&expr), values.iter().copied().min());

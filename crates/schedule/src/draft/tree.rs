@@ -2,7 +2,7 @@
 //! parent. So walking inwards or outwards follows links and needs no search. The functions here
 //! keep both directions consistent.
 
-use tilewright_ir::VarId;
+use tilewright_ir::nest::LoopVarId;
 
 use super::table::Table;
 use super::{Draft, StatementId};
@@ -10,7 +10,7 @@ use super::{Draft, StatementId};
 /// A loop, or a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
-    Loop(VarId),
+    Loop(LoopVarId),
     Statement(StatementId),
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Parent {
     /// The nodes that run once, to prepare constants.
     Setup,
     Body,
-    Loop(VarId),
+    Loop(LoopVarId),
 }
 
 /// Both directions of the tree, below the outermost nodes.
@@ -48,7 +48,7 @@ impl Links {
 
 impl Draft<'_> {
     /// The nodes in the body of a loop.
-    pub fn body_of(&self, var: VarId) -> &[Node] {
+    pub fn body_of(&self, var: LoopVarId) -> &[Node] {
         &self.links.bodies[var.index()]
     }
 
@@ -79,12 +79,12 @@ impl Draft<'_> {
     }
 
     /// The loops around a node, outermost first, without the node itself.
-    pub fn loops_around_node(&self, node: Node) -> Vec<VarId> {
+    pub fn loops_around_node(&self, node: Node) -> Vec<LoopVarId> {
         let around = self.ancestors(node).skip(1).filter_map(|node| match node {
             Node::Loop(var) => Some(var),
             Node::Statement(_) => None,
         });
-        let mut around: Vec<VarId> = around.collect();
+        let mut around: Vec<LoopVarId> = around.collect();
         around.reverse();
         around
     }
@@ -149,7 +149,7 @@ impl Draft<'_> {
     }
 
     /// The loops in these nodes.
-    pub fn loops_in(&self, nodes: &[Node]) -> Vec<VarId> {
+    pub fn loops_in(&self, nodes: &[Node]) -> Vec<LoopVarId> {
         let var = |node| match node {
             Node::Loop(var) => Some(var),
             Node::Statement(_) => None,
@@ -159,7 +159,7 @@ impl Draft<'_> {
 
     /// Puts loops, outermost first, around nodes, and returns the outermost loop. The caller must
     /// place it in the tree.
-    pub fn wrap_in_loops(&mut self, loops: &[VarId], nodes: Vec<Node>) -> Vec<Node> {
+    pub fn wrap_in_loops(&mut self, loops: &[LoopVarId], nodes: Vec<Node>) -> Vec<Node> {
         loops.iter().rev().fold(nodes, |nodes, var| {
             self.set_parent(&nodes, Parent::Loop(*var));
             self.links.bodies[var.index()] = nodes;

@@ -11,8 +11,11 @@
 //! A reduction of 16-bit floats accumulates in float32 outside its outermost reduction loop, so
 //! that it rounds once and not after every addition.
 
-use tilewright_ir::nest::{Allocate, Buffer, ClaimRole, If, LoopKind, Scope, Stmt, Store};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
+use tilewright_ir::nest::{
+    Access, Allocate, Buffer, BufferId, ClaimRole, Expr, ExprKind, If, IndexExpr, LoopKind, LoopVarId, Scope,
+    Stmt, Store,
+};
+use tilewright_ir::{ReduceOp, arithmetic};
 
 use tilewright_target::Registers;
 
@@ -25,17 +28,17 @@ use crate::steps::promote::USED_AGAIN;
 /// An open accumulator: statements inside store to its buffer.
 pub(super) struct OpenAccumulator {
     statement: StatementId,
-    buffer: TensorId,
+    buffer: BufferId,
     /// The loops that index the buffer, outermost first.
-    loops: Vec<VarId>,
+    loops: Vec<LoopVarId>,
     /// The statement's reduction loops around the buffer.
-    reduced_outside: Vec<VarId>,
+    reduced_outside: Vec<LoopVarId>,
 }
 
 impl Emitter<'_> {
     /// Returns true when the statement must accumulate its 16-bit result in a wider buffer around
     /// this loop.
-    pub fn needs_wide_accumulator(&self, id: StatementId, var: VarId) -> bool {
+    pub fn needs_wide_accumulator(&self, id: StatementId, var: LoopVarId) -> bool {
         let statement = self.draft.statement(id);
         let dtype = self.buffer(statement.target.tensor).dtype;
         statement.reduction().is_some()
@@ -53,7 +56,7 @@ impl Emitter<'_> {
 
     /// Refuses the wider buffer of a 16-bit reduction in a vector loop. The message names loops,
     /// because no step has made the buffer.
-    pub fn refuse_wide_in_vector(&self, id: StatementId, vector: VarId) -> Option<Illegal> {
+    pub fn refuse_wide_in_vector(&self, id: StatementId, vector: LoopVarId) -> Option<Illegal> {
         let inside = self.draft.loops_in(self.draft.body_of(vector));
         let reduced = inside.into_iter().find(|var| self.needs_wide_accumulator(id, *var))?;
         Some(Illegal::WideAccumulatorInVector {
@@ -64,7 +67,7 @@ impl Emitter<'_> {
     }
 
     /// Opens the wider buffer of a 16-bit reduction around its outermost reduction loop.
-    pub fn open_wide_accumulator(&mut self, id: StatementId, var: VarId) -> Legal<OpenAccumulator> {
+    pub fn open_wide_accumulator(&mut self, id: StatementId, var: LoopVarId) -> Legal<OpenAccumulator> {
         let loops = self.draft.loops_in_subscripts(id, var);
         let name = format!("{}_wide", self.draft.statement(id).name.tensor);
         self.open_accumulator(id, loops, Vec::new(), name, false)
@@ -82,9 +85,9 @@ impl Emitter<'_> {
         let at =
             path.iter().position(|own| *own == accumulator.at).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
-        let named = |var: &&VarId| indices.iter().any(|index| index.mentions(**var));
+        let named = |var: &&LoopVarId| indices.iter().any(|index| index.mentions(**var));
         let loops = path[at + 1..].iter().filter(named).copied().collect();
-        let reduced = |var: &&VarId| {
+        let reduced = |var: &&LoopVarId| {
             let own = self.draft.loop_of(**var);
             own.owner == Some(id) && own.role == LoopRole::Reduction
         };
@@ -163,16 +166,16 @@ impl Emitter<'_> {
     fn open_accumulator(
         &mut self,
         id: StatementId,
-        loops: Vec<VarId>,
-        reduced_outside: Vec<VarId>,
+        loops: Vec<LoopVarId>,
+        reduced_outside: Vec<LoopVarId>,
         name: String,
         in_registers: bool,
     ) -> Legal<OpenAccumulator> {
         let statement = self.draft.statement(id);
         let ranges = self.draft.ranges(id);
         // The lanes of a vector must be adjacent, so the vector loop is the last dimension.
-        let is_vector = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
-        let most = |var: &VarId| ranges.greatest_value(&self.draft.loop_of(*var).extent);
+        let is_vector = |var: &LoopVarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
+        let most = |var: &LoopVarId| ranges.greatest_value(&self.draft.loop_of(*var).extent);
         if let Some(unknown) = loops.iter().find(|var| most(var).is_none()) {
             let loop_name = self.draft.qualified_loop_name(*unknown);
             return Err(Illegal::Promote {
@@ -184,9 +187,9 @@ impl Emitter<'_> {
                 why: format!("the largest number of iterations of `{loop_name}` is not known"),
             });
         }
-        let extent = |var: &VarId| most(var).unwrap_or(1).max(1);
+        let extent = |var: &LoopVarId| most(var).unwrap_or(1).max(1);
         // A loop that runs at most once needs no dimension.
-        let mut dimensions: Vec<VarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
+        let mut dimensions: Vec<LoopVarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
         dimensions.sort_by_key(is_vector);
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let scope = if in_registers { Scope::Register } else { Scope::Scratch };
@@ -203,9 +206,10 @@ impl Emitter<'_> {
 
     /// Refuses registers that the threads of a loop would share, even if that loop has at most one
     /// iteration.
-    fn check_threads(&self, buffer: &Buffer, loops: &[VarId]) -> Legal<()> {
-        let starts =
-            |var: &&VarId| matches!(self.draft.loop_of(**var).kind, LoopKind::Parallel | LoopKind::Block(_));
+    fn check_threads(&self, buffer: &Buffer, loops: &[LoopVarId]) -> Legal<()> {
+        let starts = |var: &&LoopVarId| {
+            matches!(self.draft.loop_of(**var).kind, LoopKind::Parallel | LoopKind::Block(_))
+        };
         match loops.iter().find(starts) {
             Some(var) => {
                 let loop_name = self.draft.qualified_loop_name(*var);
@@ -215,7 +219,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_registers(&self, buffer: &Buffer, dimensions: &[VarId]) -> Legal<()> {
+    fn check_registers(&self, buffer: &Buffer, dimensions: &[LoopVarId]) -> Legal<()> {
         let mut registers = 1;
         let mut lanes = 1;
         for (var, extent) in dimensions.iter().zip(&buffer.shape) {

@@ -4,8 +4,7 @@
 //! do not reduce. A result that is computed several times, as at the border of overlapping tiles,
 //! has several runs.
 
-use tilewright_ir::nest::{Claim, ClaimRole};
-use tilewright_ir::{IndexExpr, VarId};
+use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr, LoopVarId};
 
 use super::emit::{Emitter, Renaming};
 use crate::draft::StatementId;
@@ -15,7 +14,7 @@ impl Emitter<'_> {
     pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
         let statement = self.draft.statement(id);
         let instance = statement.instances.first()?;
-        let reduces = |own: &VarId| self.draft.is_reduced_by(*own, id);
+        let reduces = |own: &LoopVarId| self.draft.is_reduced_by(*own, id);
         let path = self.draft.path(id);
         let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
         let role = match role {

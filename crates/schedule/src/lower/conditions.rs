@@ -9,8 +9,8 @@
 //! `max(0, min(x - 1, W - 1))`, contains the same kind of condition and is lifted in the same way.
 
 use tilewright_ir::interval::lower_bound;
-use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
-use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId, walk};
+use tilewright_ir::nest::{Atom, Buffer, Expr, ExprKind, If, IndexExpr, LoopKind, LoopVarId, Stmt};
+use tilewright_ir::{LoopNest, walk};
 
 use super::stmts::{count_stores, duplicate, insert_choice};
 use crate::draft::comparison::{as_condition, as_condition_unchecked, conjuncts};
@@ -55,7 +55,7 @@ impl Lifting<'_> {
     }
 
     /// Adds a version for the interior to the body of a loop, if that is worth it.
-    fn body(&mut self, mut stmts: Vec<Stmt>, var: VarId, ranges: &Ranges) -> Vec<Stmt> {
+    fn body(&mut self, mut stmts: Vec<Stmt>, var: LoopVarId, ranges: &Ranges) -> Vec<Stmt> {
         let count = count_stores(&stmts);
         let mut interior: Vec<Interior> = Vec::new();
         if self.stores + count <= self.budget {
@@ -127,7 +127,7 @@ fn value_depends_on(expr: &Expr, conditions: &[IndexExpr]) -> bool {
 #[derive(Default)]
 struct InnerLoops {
     loops: Ranges,
-    all: Vec<VarId>,
+    all: Vec<LoopVarId>,
 }
 
 /// Calls `visit` on each part of a select's condition that may fail, with its least value over the
@@ -212,14 +212,14 @@ fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
 
 /// Returns true when the loop decides the condition for enough of its iterations. The iterations
 /// are sampled.
-fn is_worth_version(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
+fn is_worth_version(least: &IndexExpr, var: LoopVarId, ranges: &Ranges) -> bool {
     if !least.mentions(var) {
         return false;
     }
     let Some(extent) = ranges.extent(var) else { return false };
     const SAMPLES: i64 = 64;
     let samples = extent.min(SAMPLES);
-    let middle = |other: VarId| ranges.extent(other).map(|extent| extent / 2);
+    let middle = |other: LoopVarId| ranges.extent(other).map(|extent| extent / 2);
     let holds = |at: i64| {
         let value = at * extent / samples;
         let found = least.eval(&mut |atom| match atom {

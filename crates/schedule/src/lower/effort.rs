@@ -9,8 +9,10 @@
 //! Only the code that a schedule adds is limited. The loops of the program's text always compile,
 //! however long their expressions are.
 
-use tilewright_ir::nest::{Combine, For, LoopKind, Stmt, Store};
-use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::nest::{
+    Access, Combine, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Stmt, Store,
+};
+use tilewright_ir::{Builtin, LoopNest};
 use tilewright_target::Target;
 
 use crate::draft::Legal;
@@ -129,7 +131,7 @@ struct OperationCounter {
     /// The bytes of the target's vectors; none if loops count as in the program's text.
     vector_bytes: Option<usize>,
     /// The variable of the vector loop around, and its number of lanes.
-    vector: Option<(VarId, u64)>,
+    vector: Option<(LoopVarId, u64)>,
     /// The ranges of the loops around.
     ranges: Ranges,
 }

@@ -5,9 +5,10 @@
 //! accumulated in a buffer, see [`mod@super::accumulate`].
 
 use tilewright_ir::nest::{
-    Allocate, Buffer, Claim, ClaimRole, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store,
+    Access, Allocate, Buffer, BufferId, Claim, ClaimRole, Combine, Expr, For, If, IndexExpr, LoopKind,
+    LoopVar, LoopVarId, Scope, Stmt, Store,
 };
-use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic, walk};
+use tilewright_ir::{LoopNest, ReduceOp, arithmetic, walk};
 
 use super::accumulate::OpenAccumulator;
 use super::claim::claim_in_copy;
@@ -19,7 +20,7 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
     let mut emitter = Emitter::new(draft, None);
     let setup = emitter.nodes(Parent::Setup)?;
     let mut body = emitter.nodes(Parent::Body)?;
-    for tensor in (0..draft.buffers.len()).map(|at| TensorId(at as u32)) {
+    for tensor in (0..draft.buffers.len()).map(|at| BufferId(at as u32)) {
         if draft.buffers[tensor.index()].allocated_at.is_none() && emitter.needs_allocation(tensor) {
             body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
         }
@@ -57,7 +58,7 @@ fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
 /// written out with a condition before each iteration, which masks lanes, so its extent may differ
 /// between lanes. This is checked here and not by the steps: a loop may be unrolled by a step after
 /// the one that vectorises a loop around it.
-fn uneven_loop_in(stmts: &[Stmt], lanes: VarId) -> Option<VarId> {
+fn uneven_loop_in(stmts: &[Stmt], lanes: LoopVarId) -> Option<LoopVarId> {
     walk::find_map(stmts, &mut |stmt| match stmt {
         Stmt::For(own) if own.kind != LoopKind::Unrolled && own.extent.mentions(lanes) => Some(own.var),
         _ => None,
@@ -91,7 +92,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A buffer of the draft, or one that the emitter added.
-    pub fn buffer(&self, id: TensorId) -> &Buffer {
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
         match id.index().checked_sub(self.draft.buffers.len()) {
             Some(new) => &self.new_buffers[new],
             None => &self.draft.buffers[id.index()].buffer,
@@ -99,9 +100,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds a buffer after those of the draft.
-    pub fn add_buffer(&mut self, buffer: Buffer) -> TensorId {
+    pub fn add_buffer(&mut self, buffer: Buffer) -> BufferId {
         self.new_buffers.push(buffer);
-        TensorId((self.draft.buffers.len() + self.new_buffers.len()) as u32 - 1)
+        BufferId((self.draft.buffers.len() + self.new_buffers.len()) as u32 - 1)
     }
 
     /// The nodes directly inside a parent that are emitted.
@@ -143,7 +144,7 @@ impl<'a> Emitter<'a> {
         Ok(out)
     }
 
-    fn for_loop(&mut self, var: VarId) -> Legal<Vec<Stmt>> {
+    fn for_loop(&mut self, var: LoopVarId) -> Legal<Vec<Stmt>> {
         self.check_combined_threads(var)?;
         let inside = self.statements_in(self.draft.body_of(var));
         let wide: Vec<StatementId> =
@@ -188,7 +189,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Refuses a reduction loop over threads that steps have changed since it was bound.
-    fn check_combined_threads(&self, var: VarId) -> Legal<()> {
+    fn check_combined_threads(&self, var: LoopVarId) -> Legal<()> {
         let own = self.draft.loop_of(var);
         let (LoopRole::Reduction, LoopKind::Thread(axis)) = (own.role, own.kind) else { return Ok(()) };
         let refuse = |why| Illegal::Combine { name: self.draft.qualified_loop_name(var), why };
@@ -204,7 +205,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A loop's name for messages; a copy of a loop has the name of the loop alone.
-    fn loop_label(&self, var: VarId) -> String {
+    fn loop_label(&self, var: LoopVarId) -> String {
         match var.index().checked_sub(self.draft.loops.len()) {
             Some(new) => self.new_vars[new].name.clone(),
             None => self.draft.qualified_loop_name(var),
@@ -213,7 +214,7 @@ impl<'a> Emitter<'a> {
 
     /// Returns true when a buffer of the draft is scratch memory or registers, which must be
     /// allocated where they are used.
-    fn needs_allocation(&self, tensor: TensorId) -> bool {
+    fn needs_allocation(&self, tensor: BufferId) -> bool {
         let buffer = &self.draft.buffers[tensor.index()];
         !buffer.is_removed && matches!(buffer.buffer.scope, Scope::Scratch | Scope::Register)
     }
@@ -251,7 +252,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The stores of neutral elements that belong right before a loop.
-    fn resets_before(&mut self, id: StatementId, var: VarId) -> Vec<Stmt> {
+    fn resets_before(&mut self, id: StatementId, var: LoopVarId) -> Vec<Stmt> {
         let statement = self.draft.statement(id);
         let Some((op, true)) = statement.reduction() else { return Vec::new() };
         let is_redirected = (self.redirected.iter().any(|(own, _)| *own == id)
@@ -297,7 +298,7 @@ impl<'a> Emitter<'a> {
     /// tensor.
     fn fill(&mut self, element: &Access, value: Expr, claim: Option<Box<Claim>>) -> Vec<Stmt> {
         let shape = self.buffer(element.tensor).shape.clone();
-        let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
+        let vars: Vec<LoopVarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
         let target = access(element.tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
         let renamed = |index: &IndexExpr| {
             let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
@@ -312,20 +313,20 @@ impl<'a> Emitter<'a> {
         })]
     }
 
-    pub fn new_var(&mut self, name: &str) -> VarId {
+    pub fn new_var(&mut self, name: &str) -> LoopVarId {
         self.new_vars.push(LoopVar { name: name.to_string() });
-        VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
+        LoopVarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
     /// Builds copies of loops, outermost first, around the statements that `make` returns, with the
     /// guards inside. `make` receives the translation of subscripts to the copies.
     pub fn replicate(
         &mut self,
-        loops: &[VarId],
+        loops: &[LoopVarId],
         guards: &[IndexExpr],
         make: &mut dyn FnMut(&Renaming) -> Vec<Stmt>,
     ) -> Vec<Stmt> {
-        let copies: Vec<(VarId, VarId)> =
+        let copies: Vec<(LoopVarId, LoopVarId)> =
             loops.iter().map(|var| (*var, self.new_var(&self.draft.loop_of(*var).name.clone()))).collect();
         let renamed = |index: &IndexExpr| {
             copies.iter().fold(index.clone(), |index, (from, to)| replace_var(&index, *from, *to))
@@ -345,14 +346,14 @@ impl<'a> Emitter<'a> {
     /// element. Guards that depend on a reduction loop are left out, because they say nothing about
     /// elements. The partial totals of an `rfactor` exist for all of its iterations, so guards on
     /// the loops of totals are replaced by the bounds of their buffer.
-    pub fn guards_of_elements(&self, id: StatementId, loops: &[VarId]) -> Vec<IndexExpr> {
+    pub fn guards_of_elements(&self, id: StatementId, loops: &[LoopVarId]) -> Vec<IndexExpr> {
         let is_partial = self.draft.statement(id).is_partial;
-        let reduced = |var: VarId| {
+        let reduced = |var: LoopVarId| {
             let own = self.draft.loop_of(var);
             own.role == LoopRole::Reduction && own.owner == Some(id) && !loops.contains(&var)
         };
         let is_of_elements = |guard: &&IndexExpr| {
-            let of_totals = |var: VarId| is_partial && loops.contains(&var);
+            let of_totals = |var: LoopVarId| is_partial && loops.contains(&var);
             !guard.vars().into_iter().any(|var| reduced(var) || of_totals(var))
         };
         let path = self.draft.path(id);

@@ -5,9 +5,9 @@
 //! variable is a number, the ranges of the other loops often decide the condition. An unrolled loop
 //! that ends early is just made shorter.
 
-use tilewright_ir::nest::{For, LoopKind, Stmt};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Atom, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Stmt};
 use tilewright_ir::walk::{self, map_indices};
-use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::count_stores;
 
@@ -45,7 +45,7 @@ fn copies(stmt: &Stmt, left: &mut usize) -> Option<Vec<Stmt>> {
     Some((0..extent).flat_map(|at| at_iteration(&own.body, own.var, at)).collect())
 }
 
-fn at_iteration(body: &[Stmt], var: VarId, at: i64) -> Vec<Stmt> {
+fn at_iteration(body: &[Stmt], var: LoopVarId, at: i64) -> Vec<Stmt> {
     let mut copy = body.to_vec();
     let value = IndexExpr::constant(at);
     map_indices(&mut copy, &mut |index| {
@@ -66,7 +66,7 @@ fn shorten(own: &mut For) {
 }
 
 /// Returns true when a condition inside depends on the variable.
-fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
+fn depends_on(stmts: &[Stmt], var: LoopVarId) -> bool {
     walk::any(stmts, &mut |stmt| match stmt {
         Stmt::If(own) => own.conditions.iter().any(|condition| condition.mentions(var)),
         other => other.store().is_some_and(|store| selects_by(&store.value, var)),
@@ -74,14 +74,14 @@ fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
 }
 
 /// Returns true when a select in the value depends on the variable.
-fn selects_by(expr: &Expr, var: VarId) -> bool {
+fn selects_by(expr: &Expr, var: LoopVarId) -> bool {
     match &expr.kind {
         ExprKind::Select(arms) if mentions(&arms[0], var) => true,
         _ => expr.operands().iter().any(|operand| selects_by(operand, var)),
     }
 }
 
-fn mentions(expr: &Expr, var: VarId) -> bool {
+fn mentions(expr: &Expr, var: LoopVarId) -> bool {
     match &expr.kind {
         ExprKind::Index(index) => index.mentions(var),
         _ => expr.operands().iter().any(|operand| mentions(operand, var)),

@@ -4,8 +4,8 @@
 //! over threads. Its subscripts must be known when code is generated: constants and variables of
 //! unrolled loops. Only the last subscript may also add the variable of a vector loop.
 
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
-use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, BufferId, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store};
 use tilewright_target::Registers;
 
 use crate::draft::{Draft, Legal};
@@ -33,7 +33,7 @@ struct RegisterCheck<'a> {
 }
 
 impl RegisterCheck<'_> {
-    fn is_staged(&self, buffer: TensorId) -> bool {
+    fn is_staged(&self, buffer: BufferId) -> bool {
         self.staged.get(buffer.index()) == Some(&true)
     }
 
@@ -68,7 +68,7 @@ impl RegisterCheck<'_> {
         found
     }
 
-    fn check_allocation(&self, buffer: TensorId, around: &[&For]) -> Legal<()> {
+    fn check_allocation(&self, buffer: BufferId, around: &[&For]) -> Legal<()> {
         let own = self.nest.buffer(buffer);
         let in_thread = around.iter().any(|own| matches!(own.kind, LoopKind::Thread(_)));
         if !in_thread {
@@ -88,7 +88,7 @@ impl RegisterCheck<'_> {
         if access.indices.iter().any(IndexExpr::has_data) {
             return Err(Illegal::RegisterData { name: self.nest.buffer(access.tensor).name.clone() });
         }
-        let kind = |var: VarId| around.iter().find(|inner| inner.var == var).map(|inner| inner.kind);
+        let kind = |var: LoopVarId| around.iter().find(|inner| inner.var == var).map(|inner| inner.kind);
         let vector = around.iter().find(|inner| inner.kind == LoopKind::Vector);
         let subscripts = match vector {
             Some(vector) => access.subscripts_of_first_lane(vector.var),
@@ -102,7 +102,7 @@ impl RegisterCheck<'_> {
     }
 
     /// The refusal of a subscript that mentions `var`, the variable of a loop of this kind.
-    fn refusal(&self, access: &Access, var: VarId, kind: Option<LoopKind>) -> Illegal {
+    fn refusal(&self, access: &Access, var: LoopVarId, kind: Option<LoopKind>) -> Illegal {
         let name = self.nest.buffer(access.tensor).name.clone();
         let loop_name = self.nest.var_name(var).to_owned();
         match kind {

@@ -17,19 +17,22 @@
 //! One barrier in each iteration is enough. It comes after the wait for the operands of this
 //! iteration, and after the last use of the slot that is written next.
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::nest::{
+    Access, Allocate, Atom, Buffer, BufferId, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopVarId, Scope,
+    Stmt, Store, Sync,
+};
 use tilewright_ir::walk::{edit_accesses, map_indices, visit_mut};
-use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, TensorId, VarId};
+use tilewright_ir::{DType, LoopNest, Number};
 
 /// Pipelines the marked loops, each given with its number of stages.
-pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(VarId, i64)]) {
+pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(LoopVarId, i64)]) {
     let LoopNest { body, buffers, .. } = nest;
     for (var, stages) in loops {
         pipeline_in(body, *var, *stages, buffers);
     }
 }
 
-fn pipeline_in(stmts: &mut [Stmt], var: VarId, stages: i64, buffers: &mut [Buffer]) {
+fn pipeline_in(stmts: &mut [Stmt], var: LoopVarId, stages: i64, buffers: &mut [Buffer]) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) if own.var == var => {
@@ -87,7 +90,7 @@ fn pipelined_loop(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt
 }
 
 /// The buffers that are allocated around the whole body.
-fn allocated(mut body: &[Stmt]) -> Vec<TensorId> {
+fn allocated(mut body: &[Stmt]) -> Vec<BufferId> {
     let mut found = Vec::new();
     while let [Stmt::Allocate(room)] = body {
         found.push(room.buffer);
@@ -105,7 +108,7 @@ fn if_nonnegative(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
 }
 
 /// Returns true when a statement writes only to these buffers and does not read them.
-fn is_copy(stmt: &Stmt, staged_buffers: &[TensorId]) -> bool {
+fn is_copy(stmt: &Stmt, staged_buffers: &[BufferId]) -> bool {
     match stmt {
         Stmt::For(own) => own.body.iter().all(|stmt| is_copy(stmt, staged_buffers)),
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, staged_buffers)),
@@ -119,9 +122,9 @@ fn is_copy(stmt: &Stmt, staged_buffers: &[TensorId]) -> bool {
 }
 
 struct PipelinedLoop<'a> {
-    var: VarId,
+    var: LoopVarId,
     stages: i64,
-    staged_buffers: &'a [TensorId],
+    staged_buffers: &'a [BufferId],
     buffers: &'a [Buffer],
 }
 

@@ -1,7 +1,6 @@
 //! Emits the instructions that prefetch memory ahead of its use.
 
-use tilewright_ir::nest::{For, LoopKind, Prefetch, Stmt};
-use tilewright_ir::{IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{BufferId, For, IndexExpr, LoopKind, LoopVarId, Prefetch, Stmt};
 
 use super::emit::Emitter;
 use crate::draft::{CacheLines, Legal, access};
@@ -11,7 +10,7 @@ const MOST_UNROLLED: i64 = 16;
 
 impl Emitter<'_> {
     /// The prefetches at the start of every iteration of a loop.
-    pub fn prefetches(&mut self, at: VarId) -> Legal<Vec<Stmt>> {
+    pub fn prefetches(&mut self, at: LoopVarId) -> Legal<Vec<Stmt>> {
         let draft = self.draft;
         let here = draft.prefetches.iter().filter(|prefetch| prefetch.at == at);
         here.map(|prefetch| Ok(self.prefetch_lines(prefetch.tensor, draft.prefetched_lines(prefetch)?)))
@@ -19,7 +18,7 @@ impl Emitter<'_> {
     }
 
     /// One prefetch for each cache line, in loops over the rows and over the lines of a row.
-    fn prefetch_lines(&mut self, tensor: TensorId, cache_lines: CacheLines) -> Stmt {
+    fn prefetch_lines(&mut self, tensor: BufferId, cache_lines: CacheLines) -> Stmt {
         let kind = if cache_lines.count() <= MOST_UNROLLED { LoopKind::Unrolled } else { LoopKind::Serial };
         let mut indices = cache_lines.first;
         let mut loops = Vec::new();

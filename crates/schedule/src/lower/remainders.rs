@@ -17,9 +17,9 @@
 //! conditions handle the rest. On a GPU, versions are made inside thread loops only: the code that
 //! the threads of a block run together, with barriers in between, is the same for all blocks.
 
-use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Atom, Buffer, For, If, IndexExpr, LoopKind, Stmt};
 use tilewright_ir::walk::{self, any_loop, map_indices};
-use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 
 use super::stmts::{count_stores, duplicate, insert_choice};
 use crate::draft::simplify::Ranges;

@@ -16,9 +16,9 @@
 //!                                             s[row] = sum of p[row, lane]
 //! ```
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, Allocate, Buffer, For, If, IndexExpr, LoopKind, LoopVarId, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop, edit_accesses};
-use tilewright_ir::{Access, IndexExpr, LoopNest, VarId};
 
 use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
@@ -138,7 +138,7 @@ impl Splitter<'_> {
     /// Enlarges an allocation to hold the iterations of all split loops.
     fn enlarge_allocation(&mut self, own: Allocate) -> Legal<Stmt> {
         let Allocate { buffer, mut body } = own;
-        let (vars, extents): (Vec<VarId>, Vec<i64>) =
+        let (vars, extents): (Vec<LoopVarId>, Vec<i64>) =
             self.loops().map(|own| (own.var, own.extent.as_constant().unwrap_or(1))).unzip();
         self.buffers[buffer.index()].shape.splice(0..0, extents);
         let indices: Vec<IndexExpr> = vars.into_iter().map(IndexExpr::var).collect();
@@ -188,7 +188,7 @@ impl Splitter<'_> {
     }
 
     /// Runs `inside` with the range of a loop added.
-    fn in_range<T>(&mut self, var: VarId, extent: &IndexExpr, inside: impl FnOnce(&mut Self) -> T) -> T {
+    fn in_range<T>(&mut self, var: LoopVarId, extent: &IndexExpr, inside: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.ranges.clone();
         self.ranges.add_loop(var, extent);
         let result = inside(self);

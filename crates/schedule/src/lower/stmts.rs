@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
-use tilewright_ir::{Access, LoopNest, TensorId, walk};
+use tilewright_ir::nest::{Access, Buffer, BufferId, LoopKind, Scope, Stmt};
+use tilewright_ir::{LoopNest, walk};
 
 /// Copies statements and replaces every buffer that is allocated inside by a new one, so that each
 /// version of a tile has its own registers.
@@ -14,7 +14,7 @@ pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> 
     walk::visit_mut(&mut copy, &mut |stmt| {
         if let Stmt::Allocate(own) = stmt {
             buffers.push(buffers[own.buffer.index()].clone());
-            let new = TensorId(buffers.len() as u32 - 1);
+            let new = BufferId(buffers.len() as u32 - 1);
             renamed.insert(own.buffer, new);
             own.buffer = new;
         }
@@ -25,7 +25,7 @@ pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> 
     copy
 }
 
-fn rename_accesses(stmt: &mut Stmt, renamed: &BTreeMap<TensorId, TensorId>) {
+fn rename_accesses(stmt: &mut Stmt, renamed: &BTreeMap<BufferId, BufferId>) {
     stmt.edit_own_accesses(&mut |access: &mut Access| {
         access.tensor = renamed.get(&access.tensor).copied().unwrap_or(access.tensor);
     });
@@ -44,10 +44,10 @@ pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
     let mut renamed = BTreeMap::new();
     let mut kept = Vec::new();
     for (at, buffer) in nest.buffers.drain(..).enumerate() {
-        let old = TensorId(at as u32);
+        let old = BufferId(at as u32);
         let lives = matches!(buffer.scope, Scope::Argument(_) | Scope::Constant) || allocated.contains(&old);
         if lives {
-            renamed.insert(old, TensorId(kept.len() as u32));
+            renamed.insert(old, BufferId(kept.len() as u32));
             kept.push(buffer);
         }
     }

@@ -12,10 +12,9 @@
 //! iterations, each its own ones. The loop of `h` must be around that of `kh`; where it is inside,
 //! the condition stays.
 
-use tilewright_ir::index::Term;
-use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Atom, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopVarId, Stmt, Store, Term};
 use tilewright_ir::walk::{map_indices, visit_mut};
-use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::tidy::{adds_nothing, truth};
 use crate::draft::comparison::{as_condition_unchecked, conjuncts};
@@ -82,7 +81,7 @@ impl StridedIterations {
 
 /// Returns true when the statements only store. Collects the stores, and the variables of the loops
 /// around them.
-fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut Vec<VarId>) -> bool {
+fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut Vec<LoopVarId>) -> bool {
     stmts.iter().all(|stmt| match stmt {
         Stmt::Store(store) => {
             stores.push(store);
@@ -111,7 +110,7 @@ fn guard_conditions(store: &Store) -> Vec<IndexExpr> {
 
 /// The first value of the variable for which a condition `(... + var) % apart <= 0` holds, and the
 /// distance between such values.
-fn residue_class(condition: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
+fn residue_class(condition: &IndexExpr, var: LoopVarId) -> Option<(IndexExpr, i64)> {
     let ([Term { factors, coefficient: -1 }], 0) = (condition.terms(), condition.constant_part()) else {
         return None;
     };

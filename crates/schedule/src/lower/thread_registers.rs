@@ -9,15 +9,14 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, Buffer, LoopKind, Stmt, Store};
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, Axis, Buffer, BufferId, IndexExpr, LoopKind, LoopVarId, Stmt, Store};
 
 /// The most elements of one buffer that a thread holds in registers.
 const MOST_ELEMENTS: i64 = 16;
 
 /// Returns true when a buffer that threads are combined from or to can be in registers, judged by
 /// all its uses.
-pub(super) fn fits_thread_registers(id: TensorId, buffer: &Buffer, uses: &[Stmt]) -> bool {
+pub(super) fn fits_thread_registers(id: BufferId, buffer: &Buffer, uses: &[Stmt]) -> bool {
     let mut walk = Walk { tensor: id, loops: Vec::new(), found: Vec::new(), combined: false };
     walk.stmts(uses);
     // Registers hold values of the compute type, which are not rounded to 16 bits.
@@ -91,9 +90,9 @@ struct Use {
 }
 
 struct Walk {
-    tensor: TensorId,
+    tensor: BufferId,
     /// The loops around the current statement, with their kinds.
-    loops: Vec<(VarId, LoopKind)>,
+    loops: Vec<(LoopVarId, LoopKind)>,
     found: Vec<Use>,
     /// Whether threads are combined from or to the buffer.
     combined: bool,
@@ -158,7 +157,7 @@ impl Walk {
     }
 
     fn dimension(&self, index: &IndexExpr) -> Option<Dimension> {
-        let kind = |var: VarId| self.loops.iter().find(|(own, _)| *own == var).map(|(_, kind)| *kind);
+        let kind = |var: LoopVarId| self.loops.iter().find(|(own, _)| *own == var).map(|(_, kind)| *kind);
         if let Some(LoopKind::Thread(axis)) = index.as_var().and_then(kind) {
             return Some(Dimension::Thread(axis));
         }

@@ -1,8 +1,8 @@
 //! Resolves expressions that the ranges of the loops decide: simplifies subscripts, conditions and
 //! selects, and drops loops that never run.
 
-use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
-use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp, walk};
+use tilewright_ir::nest::{Atom, Combine, Expr, ExprKind, For, If, IndexExpr, LoopKind, Stmt, Store};
+use tilewright_ir::{BinaryOp, DType, LoopNest, Number, ReduceOp, walk};
 
 use crate::draft::comparison::as_condition;
 use crate::draft::simplify::{Ranges, split_minima};

@@ -5,8 +5,8 @@
 //! exists. Tiles in shared memory are padded for that purpose. Without conditions the code of a
 //! tile is straight-line code, and the last tile needs no version of its own.
 
-use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, IndexExpr, VarId};
+use tilewright_ir::ids::InNest;
+use tilewright_ir::nest::{Access, IndexExpr, LoopVarId, Scope};
 
 use super::emit::Emitter;
 use crate::draft::multiples::{Multiple, round_up_quotients};
@@ -15,7 +15,7 @@ use crate::draft::{LoopRole, StatementId};
 
 impl Emitter<'_> {
     /// The guards of a loop that the statements inside it need.
-    pub fn needed_guards(&self, var: VarId, inside: &[StatementId]) -> Vec<IndexExpr> {
+    pub fn needed_guards(&self, var: LoopVarId, inside: &[StatementId]) -> Vec<IndexExpr> {
         let guards = self.draft.loop_of(var).guards.clone();
         let (mut candidates, mut needed): (Vec<IndexExpr>, Vec<IndexExpr>) =
             guards.into_iter().partition(|guard| self.is_about_results(guard));
@@ -54,7 +54,7 @@ impl Emitter<'_> {
 
     /// Returns true when all elements that a statement reads are inside their buffers and written,
     /// if of this loop's guards only `kept` hold.
-    fn reads_only_written_elements(&self, id: StatementId, var: VarId, kept: &[&IndexExpr]) -> bool {
+    fn reads_only_written_elements(&self, id: StatementId, var: LoopVarId, kept: &[&IndexExpr]) -> bool {
         let mut ranges = Ranges::default();
         for around in self.draft.path(id) {
             let own = self.draft.loop_of(around);
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         statement.reads().iter().all(|read| self.is_written_element(read, &ranges, &multiples))
     }
 
-    fn is_written_element(&self, read: &Access, ranges: &Ranges, multiples: &[Multiple]) -> bool {
+    fn is_written_element(&self, read: &Access, ranges: &Ranges, multiples: &[Multiple<InNest>]) -> bool {
         let buffer = &self.draft.buffers[read.tensor.index()];
         let is_written = buffer.is_fully_written
             || matches!(buffer.buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role.is_supplied());

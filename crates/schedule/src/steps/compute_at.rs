@@ -1,7 +1,6 @@
 //! `compute_at P, C.io`: moves the computation of a tensor into a loop of its consumer.
 
-use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId, Scope};
 
 use crate::draft::region::Interval;
 use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId};
@@ -69,7 +68,7 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
 /// would reset its elements before the moved statements write them.
 fn resets_elsewhere(
     draft: &Draft,
-    place: VarId,
+    place: LoopVarId,
     producers: &[StatementId],
     host: Option<StatementId>,
 ) -> Option<String> {
@@ -87,7 +86,7 @@ fn resets_elsewhere(
 }
 
 /// The statement that owns the loop, if it writes the tensor after other statements do.
-fn host(draft: &Draft, tensor: TensorId, place: VarId) -> Option<StatementId> {
+fn host(draft: &Draft, tensor: BufferId, place: LoopVarId) -> Option<StatementId> {
     let owner = draft.loop_of(place).owner?;
     let writers = draft.writers(Parent::Body, tensor);
     writers.into_iter().skip(1).find(|writer| *writer == owner)
@@ -97,8 +96,8 @@ fn host(draft: &Draft, tensor: TensorId, place: VarId) -> Option<StatementId> {
 /// changed their loops yet.
 fn producers(
     draft: &Draft,
-    tensor: TensorId,
-    place: VarId,
+    tensor: BufferId,
+    place: LoopVarId,
     host: Option<StatementId>,
 ) -> Result<Vec<StatementId>, String> {
     let buffer = &draft.buffers[tensor.index()].buffer;
@@ -140,8 +139,8 @@ fn producers(
 /// before.
 fn use_of_host(
     draft: &Draft,
-    tensor: TensorId,
-    place: VarId,
+    tensor: BufferId,
+    place: LoopVarId,
     producers: &[StatementId],
     host: StatementId,
 ) -> Result<(StatementId, Access), String> {
@@ -167,8 +166,8 @@ fn use_of_host(
 /// The reads of the tensor, all of which must be inside the loop.
 fn consumers(
     draft: &Draft,
-    tensor: TensorId,
-    place: VarId,
+    tensor: BufferId,
+    place: LoopVarId,
     producers: &[StatementId],
 ) -> Result<Vec<(StatementId, Access)>, String> {
     let reads: Vec<(StatementId, Access)> =
@@ -190,7 +189,7 @@ fn consumers(
 
 /// Widens the region to a whole dimension where a producer's subscript is not a variable of its
 /// own, or where a producer reads the tensor at another subscript.
-fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mut [Interval]) {
+fn widen(draft: &Draft, tensor: BufferId, producers: &[StatementId], region: &mut [Interval]) {
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     for producer in producers {
         let statement = draft.statement(*producer);
@@ -210,7 +209,7 @@ fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mu
     }
 }
 
-fn plain_variable(index: &IndexExpr) -> Option<VarId> {
+fn plain_variable(index: &IndexExpr) -> Option<LoopVarId> {
     index.offset(-index.constant_part()).as_var()
 }
 
@@ -219,8 +218,8 @@ fn plain_variable(index: &IndexExpr) -> Option<VarId> {
 /// one iteration only, and no other use may need more.
 fn covers_once(
     draft: &Draft,
-    tensor: TensorId,
-    place: VarId,
+    tensor: BufferId,
+    place: LoopVarId,
     reads: &[(StatementId, Access)],
     region: &[Interval],
 ) -> bool {
@@ -238,8 +237,8 @@ fn covers_once(
 /// must belong to a variable that indexes the tensor.
 fn uses_once(
     draft: &Draft,
-    tensor: TensorId,
-    place: VarId,
+    tensor: BufferId,
+    place: LoopVarId,
     (consumer, read): &(StatementId, Access),
     region: &[Interval],
 ) -> bool {
@@ -249,7 +248,7 @@ fn uses_once(
     let one = IndexExpr::constant(1);
     around.retain(|var| draft.loop_of(*var).extent != one || draft.loop_of(*var).role != LoopRole::Spatial);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
-    let mut used: Vec<VarId> = Vec::new();
+    let mut used: Vec<LoopVarId> = Vec::new();
     let mut decided: Vec<(&IndexExpr, i64)> = Vec::new();
     for ((index, extent), interval) in read.indices.iter().zip(shape).zip(region) {
         if interval.is_whole(*extent) {
@@ -280,7 +279,7 @@ fn is_among(decided: &[(&IndexExpr, i64)], value: &IndexExpr) -> bool {
 /// Returns true when no element is in the regions of two iterations. In every dimension in which
 /// iterations differ, the next region in the order of the loops around must begin at or after the
 /// end of the previous one.
-fn regions_are_disjoint(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
+fn regions_are_disjoint(draft: &Draft, place: LoopVarId, region: &[Interval]) -> bool {
     let around = draft.loops_up_to(place);
     let ranges = draft.ranges_of(&around);
     region.iter().all(|Interval { low, available, .. }| {
@@ -289,7 +288,7 @@ fn regions_are_disjoint(draft: &Draft, place: VarId, region: &[Interval]) -> boo
             .iter()
             .all(|term| term.coefficient > 0 && matches!(term.factors.as_slice(), [Atom::Var(_)]));
         let end = low.add(available);
-        let named: Vec<VarId> = around.iter().copied().filter(|var| low.mentions(*var)).collect();
+        let named: Vec<LoopVarId> = around.iter().copied().filter(|var| low.mentions(*var)).collect();
         let follows = |at: usize| {
             let next = low.substitute(&mut |atom| match atom {
                 Atom::Var(var) if *var == named[at] => Some(IndexExpr::var(*var).offset(1)),
@@ -311,7 +310,7 @@ fn roots(draft: &Draft, statements: &[StatementId]) -> Vec<Node> {
 }
 
 /// Restricts the loops of a producer to the region.
-fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[Interval]) {
+fn restrict(draft: &mut Draft, producer: StatementId, place: LoopVarId, region: &[Interval]) {
     let shape = draft.buffers[draft.statement(producer).target.tensor.index()].buffer.shape.clone();
     let outer = draft.ranges_of(&draft.loops_up_to(place));
     for at in 0..region.len() {
@@ -345,7 +344,7 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
 }
 
 /// Shrinks the buffer to the region, and allocates it in each iteration of the loop.
-fn shrink_buffer(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
+fn shrink_buffer(draft: &mut Draft, tensor: BufferId, place: LoopVarId, region: &[Interval]) {
     let users = draft.users(Parent::Body, tensor);
     let buffer = &mut draft.buffers[tensor.index()];
     buffer.allocated_at = Some(place);

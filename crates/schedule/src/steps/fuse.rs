@@ -1,7 +1,6 @@
 //! `fuse C.io, C.jo -> t`: joins nested loops into one.
 
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{Atom, IndexExpr, VarId};
+use tilewright_ir::nest::{Atom, IndexExpr, LoopKind, LoopVarId};
 
 use super::kind::adjective;
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
@@ -10,7 +9,7 @@ use crate::step::LoopName;
 
 /// Fuses directly nested loops into one.
 pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<()> {
-    let loops = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
+    let loops = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<LoopVarId>>>()?;
     let [first, .., last] = loops.as_slice() else {
         return Err(Illegal::BadLoopList("`fuse` takes two loops or more".to_string()));
     };
@@ -70,7 +69,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
 
 /// The extents to fuse. On a target with fixed trip counts, a loop that is shorter in the last
 /// iteration counts with its largest extent.
-fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
+fn fixed_extents(draft: &Draft, first: LoopVarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
     let ranges = draft.ranges_of(&draft.loops_around(first));
     let most = |extent: &IndexExpr| match draft.capabilities.fixed_trip_counts {
         true => ranges.greatest_value(extent).map(IndexExpr::constant),
@@ -79,7 +78,7 @@ fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<Inde
     extents.iter().map(|extent| most(extent).unwrap_or_else(|| extent.clone())).collect()
 }
 
-fn fused_role(draft: &Draft, loops: &[VarId]) -> LoopRole {
+fn fused_role(draft: &Draft, loops: &[LoopVarId]) -> LoopRole {
     let has = |role| loops.iter().any(|var| draft.loop_of(*var).role == role);
     if has(LoopRole::Ordered) {
         LoopRole::Ordered
@@ -90,7 +89,7 @@ fn fused_role(draft: &Draft, loops: &[VarId]) -> LoopRole {
     }
 }
 
-fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+fn check_extent(draft: &Draft, outer: LoopVarId, inner: LoopVarId) -> Legal<()> {
     if !draft.loop_of(inner).extent.mentions(outer) {
         return Ok(());
     }
@@ -102,7 +101,7 @@ fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     })
 }
 
-fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+fn check_pair(draft: &Draft, outer: LoopVarId, inner: LoopVarId) -> Legal<()> {
     let (outer_text, inner_text) = (draft.qualified_loop_name(outer), draft.qualified_loop_name(inner));
     for var in [outer, inner] {
         if draft.loop_of(var).kind != LoopKind::Serial {

@@ -10,7 +10,7 @@
 //! elements 55..114 of a row that has 112   →   groups 52..56, 56..60, …, 108..112, and 112..116, which is outside
 //! ```
 
-use tilewright_ir::IndexExpr;
+use tilewright_ir::nest::IndexExpr;
 
 use super::layout::BufferDimension;
 use super::padding::Padding;

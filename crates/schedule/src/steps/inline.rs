@@ -1,7 +1,6 @@
 //! `inline P`: replaces the uses of a tensor by its value.
 
-use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, Expr, IndexExpr, TensorId, VarId, index::Atom};
+use tilewright_ir::nest::{Access, Atom, BufferId, Expr, IndexExpr, LoopVarId, Scope};
 
 use crate::draft::rewrite::count_nodes;
 use crate::draft::{Draft, Instance, Legal, Parent, Statement, StatementId};
@@ -53,8 +52,8 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
 fn record_instances(
     draft: &mut Draft,
     id: StatementId,
-    tensor: TensorId,
-    (producer, vars): (StatementId, &[VarId]),
+    tensor: BufferId,
+    (producer, vars): (StatementId, &[LoopVarId]),
 ) {
     let Statement { target, instances, .. } = draft.statement(producer).clone();
     let reads = draft.statement(id).reads().into_iter().filter(|read| read.tensor == tensor);
@@ -78,7 +77,7 @@ fn record_instances(
 }
 
 /// The producer's value for the element that an access names.
-fn value_at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) -> Expr {
+fn value_at_element(value: &Expr, target: &Access, vars: &[LoopVarId], access: &Access) -> Expr {
     let values = values_at(target, vars, access);
     let mut new = value.clone();
     new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(&values, atom)));
@@ -87,20 +86,20 @@ fn value_at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Acce
 
 /// The values of a producer's variables for the element that an access names. Each is the access's
 /// subscript minus the constant that the producer's own subscript adds.
-fn values_at(target: &Access, vars: &[VarId], access: &Access) -> Vec<(VarId, IndexExpr)> {
+fn values_at(target: &Access, vars: &[LoopVarId], access: &Access) -> Vec<(LoopVarId, IndexExpr)> {
     let subscripts = target.indices.iter().zip(&access.indices);
     let value = |(own, wanted): (&IndexExpr, &IndexExpr)| wanted.offset(-own.constant_part());
     vars.iter().copied().zip(subscripts.map(value)).collect()
 }
 
-fn value_of(values: &[(VarId, IndexExpr)], atom: &Atom) -> Option<IndexExpr> {
+fn value_of(values: &[(LoopVarId, IndexExpr)], atom: &Atom) -> Option<IndexExpr> {
     match atom {
         Atom::Var(var) => values.iter().find(|(own, _)| own == var).map(|(_, value)| value.clone()),
         _ => None,
     }
 }
 
-fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String> {
+fn only_producer(draft: &Draft, tensor: BufferId) -> Result<StatementId, String> {
     if draft.buffers[tensor.index()].buffer.scope != Scope::Scratch {
         return Err("it is an argument of the program, so it must be in memory".to_string());
     }
@@ -118,7 +117,7 @@ fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String>
 }
 
 /// The variable of each dimension, if every subscript is a variable of its own plus a constant.
-fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, String> {
+fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<LoopVarId>, String> {
     let own = draft.loops_owned_by(producer);
     if own.iter().any(|var| !draft.loop_of(*var).is_unchanged) {
         return Err("earlier steps have changed its own loops: inline it first".to_string());
@@ -126,8 +125,8 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
     let indices = &draft.statement(producer).target.indices;
     let plain =
         |index: &IndexExpr| index.offset(-index.constant_part()).as_var().filter(|var| own.contains(var));
-    let vars: Option<Vec<VarId>> = indices.iter().map(plain).collect();
-    let each_once = |vars: &Vec<VarId>| {
+    let vars: Option<Vec<LoopVarId>> = indices.iter().map(plain).collect();
+    let each_once = |vars: &Vec<LoopVarId>| {
         vars.len() == own.len() && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
     };
     vars.filter(each_once).ok_or_else(|| {

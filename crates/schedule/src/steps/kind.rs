@@ -3,8 +3,7 @@
 //! Binding a reduction loop to threads combines them: each thread runs one iteration, and together
 //! they make one total.
 
-use tilewright_ir::VarId;
-use tilewright_ir::nest::LoopKind;
+use tilewright_ir::nest::{LoopKind, LoopVarId};
 use tilewright_target::Capabilities;
 
 use crate::draft::{Draft, Legal, LoopRole, StatementId};
@@ -69,7 +68,7 @@ pub(super) fn set_kind(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> 
 /// separate elements for each thread.
 fn same_elements_written(
     draft: &Draft,
-    var: VarId,
+    var: LoopVarId,
     kind: LoopKind,
     inside: &[StatementId],
 ) -> Option<String> {
@@ -87,7 +86,7 @@ fn same_elements_written(
 /// Refuses kinds of loops that cannot be nested. Threads start outside vectors and unrolled code,
 /// and neither threads nor vectors are nested. Lowering refuses loops that the lanes of a vector
 /// would run differently often.
-pub(super) fn check_nesting(draft: &Draft, var: VarId) -> Legal<()> {
+pub(super) fn check_nesting(draft: &Draft, var: LoopVarId) -> Legal<()> {
     let own = draft.loop_of(var).kind;
     let clash = |outer: LoopKind, inner: LoopKind| match inner {
         LoopKind::Parallel => outer != LoopKind::Serial,
@@ -122,7 +121,7 @@ pub(super) fn check_nesting(draft: &Draft, var: VarId) -> Legal<()> {
     }
 }
 
-fn check_parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+fn check_parallel(draft: &Draft, var: LoopVarId, target: &LoopName) -> Legal<()> {
     let Capabilities { kind, pool_threads: pool, grid, .. } = draft.capabilities;
     match (pool, grid) {
         (Some(_), _) => check_independent(draft, var, target),
@@ -136,7 +135,7 @@ fn check_parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
 
 /// Refuses a binding that the machine does not support, a loop longer than the machine allows, and
 /// dependent iterations.
-fn check_binding(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
+fn check_binding(draft: &Draft, var: LoopVarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
     let Some(grid) = draft.capabilities.grid else {
         let Capabilities { kind, pool_threads: pool, .. } = draft.capabilities;
         let instead = if pool.is_some() { format!(": use `parallel {target}`") } else { String::new() };
@@ -157,7 +156,7 @@ fn check_binding(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -
     }
 }
 
-fn check_independent(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+fn check_independent(draft: &Draft, var: LoopVarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
         // The dependences of an ordered loop are checked when its kind is set.
         LoopRole::Spatial | LoopRole::Ordered => Ok(()),
@@ -168,7 +167,13 @@ fn check_independent(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> 
     }
 }
 
-fn check_length(draft: &Draft, var: VarId, target: &LoopName, what: &'static str, most: i64) -> Legal<()> {
+fn check_length(
+    draft: &Draft,
+    var: LoopVarId,
+    target: &LoopName,
+    what: &'static str,
+    most: i64,
+) -> Legal<()> {
     let ranges = draft.ranges_of(&draft.loops_around(var));
     let extent = ranges.greatest_value(&draft.loop_of(var).extent).unwrap_or(i64::MAX);
     if extent > most {

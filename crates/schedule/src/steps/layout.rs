@@ -1,6 +1,6 @@
 //! The layout of a promoted buffer: `(d1/32, d0, d1%32)`.
 
-use tilewright_ir::IndexExpr;
+use tilewright_ir::nest::IndexExpr;
 
 use crate::draft::region::Interval;
 use crate::step::LayoutDim;

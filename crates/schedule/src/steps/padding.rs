@@ -5,7 +5,8 @@
 //! leave the tensor. A promotion then stages the value of the select. The buffer holds the padding
 //! too, the copy checks the condition, and the loops that compute need no checks.
 
-use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
+use tilewright_ir::nest::{Access, Atom, BufferId, Expr, ExprKind, IndexExpr};
+use tilewright_ir::{BinaryOp, DType, Number};
 
 use crate::draft::comparison::{as_condition, conjuncts};
 use crate::draft::simplify::Ranges;
@@ -26,7 +27,7 @@ pub(super) struct Padding {
 }
 
 /// The padding with which these statements read a tensor, if all reads have the same padding.
-pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId]) -> Option<Padding> {
+pub(super) fn padding(draft: &Draft, tensor: BufferId, statements: &[StatementId]) -> Option<Padding> {
     let mut found: Option<Padding> = None;
     for id in statements {
         let statement = draft.statement(*id);
@@ -49,7 +50,7 @@ pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId
 }
 
 /// Collects the selects between an element of the tensor and a constant.
-fn collect_selects<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
+fn collect_selects<'e>(expr: &'e Expr, tensor: BufferId, found: &mut Vec<&'e Expr>) {
     if selected_element(expr).is_some_and(|access| access.tensor == tensor) {
         found.push(expr);
         return;
@@ -190,7 +191,7 @@ impl Padding {
 
 /// Replaces every select between an element of the tensor and a constant by `replace` of the
 /// element.
-pub(super) fn replace_selects(expr: &mut Expr, tensor: TensorId, replace: &mut dyn FnMut(&Access) -> Expr) {
+pub(super) fn replace_selects(expr: &mut Expr, tensor: BufferId, replace: &mut dyn FnMut(&Access) -> Expr) {
     if let Some(access) = selected_element(expr).filter(|access| access.tensor == tensor) {
         *expr = replace(access);
         return;

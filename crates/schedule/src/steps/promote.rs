@@ -1,8 +1,8 @@
 //! Operands, `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`, and results, `promote C at C.io
 //! -> acc registers`.
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, Update, VarId};
+use tilewright_ir::nest::{Access, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
+use tilewright_ir::{DType, Update};
 use tilewright_target::{Capabilities, Registers};
 
 use super::groups::Groups;
@@ -163,8 +163,8 @@ struct Staging {
 impl Staging {
     fn plan(
         draft: &Draft,
-        tensor: TensorId,
-        place: Option<VarId>,
+        tensor: BufferId,
+        place: Option<LoopVarId>,
         (scope, gathered): (PromoteScope, bool),
         reads: &[(StatementId, Access)],
     ) -> Result<Staging, String> {
@@ -196,7 +196,7 @@ impl Staging {
 /// Refuses registers and shared memory where the target has none for operands, or where no thread
 /// and no block would own them. Lowering checks that the place is inside a thread, or inside blocks
 /// and outside threads, when all loops are bound.
-fn expect_scope(target: &Capabilities, scope: PromoteScope, place: Option<VarId>) -> Result<(), String> {
+fn expect_scope(target: &Capabilities, scope: PromoteScope, place: Option<LoopVarId>) -> Result<(), String> {
     let Capabilities { kind, registers, shared_bytes, .. } = target;
     let why = match scope {
         PromoteScope::Registers if matches!(registers, Registers::Vector { .. }) => {
@@ -223,7 +223,7 @@ fn unclipped_region(
     draft: &Draft,
     (view, dtype): (&View, DType),
     reads: &[(StatementId, Vec<IndexExpr>)],
-    place: Option<VarId>,
+    place: Option<LoopVarId>,
     padding: Option<Padding>,
 ) -> (Vec<Interval>, Option<Padding>) {
     let all: Vec<usize> = (0..view.shape.len()).collect();
@@ -245,8 +245,8 @@ fn unclipped_region(
 /// The reads that the buffer will serve.
 fn operand_reads(
     draft: &Draft,
-    tensor: TensorId,
-    place: Option<VarId>,
+    tensor: BufferId,
+    place: Option<LoopVarId>,
 ) -> Result<Vec<(StatementId, Access)>, &'static str> {
     let inside = place.map_or(Parent::Body, Parent::Loop);
     if !draft.writers(inside, tensor).is_empty() {
@@ -264,9 +264,9 @@ fn operand_reads(
 
 /// An operand and the buffer that stages a region of it.
 struct StagedOperand {
-    tensor: TensorId,
-    staged: TensorId,
-    place: Option<VarId>,
+    tensor: BufferId,
+    staged: BufferId,
+    place: Option<LoopVarId>,
     /// The view of the tensor that the buffer holds a region of.
     view: View,
     region: Vec<Interval>,
@@ -319,7 +319,7 @@ fn copy_nest(draft: &mut Draft, stage: &StagedOperand) -> Vec<Node> {
     // The coordinates of the first element of the group, where each group is entirely inside the
     // tensor or entirely outside.
     let mut firsts = coordinates.clone();
-    let mut vars = vec![VarId(0); layout.len()];
+    let mut vars = vec![LoopVarId(0); layout.len()];
     let order = nesting_order(layout);
     for at in &order {
         let BufferDimension { dimension, divide, .. } = layout[*at];
@@ -364,7 +364,7 @@ fn copy_nest(draft: &mut Draft, stage: &StagedOperand) -> Vec<Node> {
         is_narrowed: false,
         instances: Vec::new(),
     });
-    let loops: Vec<VarId> = order.iter().map(|at| vars[*at]).collect();
+    let loops: Vec<LoopVarId> = order.iter().map(|at| vars[*at]).collect();
     draft.wrap_in_loops(&loops, vec![Node::Statement(id)])
 }
 

@@ -1,6 +1,6 @@
 //! `reorder C.jo, C.ko, C.io`: permutes nested loops.
 
-use tilewright_ir::{Atom, IndexExpr, VarId};
+use tilewright_ir::nest::{Atom, IndexExpr, LoopVarId};
 
 use crate::draft::{Draft, Legal, LoopRole, Node};
 use crate::illegal::Illegal;
@@ -9,7 +9,7 @@ use crate::step::LoopName;
 /// Permutes the loops so that they are nested in the given order. Loops between them keep their
 /// places.
 pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
-    let wanted = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
+    let wanted = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<LoopVarId>>>()?;
     if wanted.len() < 2 {
         return Err(Illegal::BadLoopList("`reorder` takes two loops or more".to_string()));
     }
@@ -18,7 +18,7 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     }
     let chain = loops_between(draft, &wanted)?;
     let mut next = wanted.iter();
-    let new: Vec<VarId> = chain
+    let new: Vec<LoopVarId> = chain
         .iter()
         .map(
             |var| if wanted.contains(var) { *next.next().expect("every wanted loop is there") } else { *var },
@@ -49,8 +49,8 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
 }
 
 /// The loops from the outermost to the innermost of the wanted ones, which must be directly nested.
-fn loops_between(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
-    let depth = |var: &VarId| draft.loops_around(*var).len();
+fn loops_between(draft: &Draft, wanted: &[LoopVarId]) -> Legal<Vec<LoopVarId>> {
+    let depth = |var: &LoopVarId| draft.loops_around(*var).len();
     let outermost = *wanted.iter().min_by_key(|var| depth(var)).expect("two loops or more");
     let innermost = *wanted.iter().max_by_key(|var| depth(var)).expect("two loops or more");
     let path = draft.loops_up_to(innermost);
@@ -70,7 +70,7 @@ fn loops_between(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
 }
 
 /// Refuses two loops unless the body of the outer one is just the inner one.
-pub(super) fn check_directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+pub(super) fn check_directly_nested(draft: &Draft, outer: LoopVarId, inner: LoopVarId) -> Legal<()> {
     let body = draft.body_of(outer);
     match body {
         [Node::Loop(var)] if *var == inner => Ok(()),
@@ -82,7 +82,7 @@ pub(super) fn check_directly_nested(draft: &Draft, outer: VarId, inner: VarId) -
     }
 }
 
-fn node_between(draft: &Draft, body: &[Node], inner: VarId) -> String {
+fn node_between(draft: &Draft, body: &[Node], inner: LoopVarId) -> String {
     let text = |node: &Node| match node {
         Node::Loop(var) => format!("`{}` is between them", draft.qualified_loop_name(*var)),
         Node::Statement(id) => format!("`{}` is between them", draft.statement(*id).name),
@@ -95,7 +95,7 @@ fn node_between(draft: &Draft, body: &[Node], inner: VarId) -> String {
 /// short. After, the first positions in a tile have one tile more than the last positions.
 ///
 /// `for o in 3, for i in min(4, 10 - 4*o)` → `for i in 4, for o in (10 - i + 3) / 4`
-fn swap_partial_tiles(draft: &mut Draft, new: &[VarId]) {
+fn swap_partial_tiles(draft: &mut Draft, new: &[LoopVarId]) {
     for (at, inner) in new.iter().enumerate() {
         for outer in &new[at + 1..] {
             let Some((tile, rest)) = as_partial_tile(&draft.loop_of(*inner).extent, *outer) else { continue };
@@ -116,7 +116,7 @@ fn swap_partial_tiles(draft: &mut Draft, new: &[VarId]) {
 
 /// Matches the extent `min(tile, rest - tile*outer)` and returns `tile` and `rest`, where `rest`
 /// does not depend on the outer loop.
-fn as_partial_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
+fn as_partial_tile(extent: &IndexExpr, outer: LoopVarId) -> Option<(i64, IndexExpr)> {
     let [term] = extent.terms() else { return None };
     let ([Atom::Min(pair)], 1, 0) = (term.factors.as_slice(), term.coefficient, extent.constant_part())
     else {
@@ -132,7 +132,7 @@ fn as_partial_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)>
 }
 
 /// Checks extents and reductions. `old` and `new` are the loops in their order before and after.
-fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
+fn check(draft: &Draft, old: &[LoopVarId], new: &[LoopVarId]) -> Legal<()> {
     for (at, var) in new.iter().enumerate() {
         let extent = &draft.loop_of(*var).extent;
         if let Some(outer) = new[at..].iter().find(|outer| extent.mentions(**outer)) {
@@ -143,7 +143,7 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
             });
         }
     }
-    let role = |var: &VarId| draft.loop_of(*var).role;
+    let role = |var: &LoopVarId| draft.loop_of(*var).role;
     let reduced = new.iter().position(|var| role(var) == LoopRole::Reduction).unwrap_or(new.len());
     let inside = new[reduced..].iter().find(|var| role(var) == LoopRole::Ordered);
     match inside {
@@ -159,7 +159,7 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
 }
 
 /// Refuses an order that reverses two instances which depend on each other.
-fn check_dependences(draft: &Draft, outermost: VarId) -> Legal<()> {
+fn check_dependences(draft: &Draft, outermost: LoopVarId) -> Legal<()> {
     if !draft.may_carry_dependence(outermost) {
         return Ok(());
     }

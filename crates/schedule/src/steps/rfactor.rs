@@ -1,7 +1,7 @@
 //! `rfactor C.ki -> Cp`: splits a reduction into partial totals and their sum.
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{Expr, ExprKind, IndexExpr, Update, VarId};
+use tilewright_ir::Update;
+use tilewright_ir::nest::{Buffer, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
 
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access};
 use crate::illegal::Illegal;
@@ -19,7 +19,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     let outermost = own.iter().position(|var| draft.loop_of(*var).role == LoopRole::Reduction);
     let outermost = outermost.expect("the loop itself is a reduction");
     let old = draft.statement(id).clone();
-    let inner: Vec<VarId> = own[outermost..]
+    let inner: Vec<LoopVarId> = own[outermost..]
         .iter()
         .copied()
         .filter(|var| old.target.indices.iter().any(|index| index.mentions(*var)))
@@ -28,7 +28,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     // The dimensions of the totals: the factored loop first, then the loops of the result that are
     // inside the reduction.
     let ranges = draft.ranges(id);
-    let extent_of = |var: &VarId| ranges.greatest_value(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
+    let extent_of = |var: &LoopVarId| ranges.greatest_value(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
     let count = extent_of(&var);
     let shape = std::iter::once(count).chain(inner.iter().map(extent_of)).collect();
     let dtype = draft.buffers[old.target.tensor.index()].buffer.dtype.compute_type();
@@ -54,7 +54,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     Ok(())
 }
 
-fn check(draft: &Draft, id: StatementId, var: VarId) -> Result<(), &'static str> {
+fn check(draft: &Draft, id: StatementId, var: LoopVarId) -> Result<(), &'static str> {
     let statement = draft.statement(id);
     if draft.loop_of(var).role != LoopRole::Reduction || draft.loop_of(var).owner != Some(id) {
         return Err("it is not a loop of the statement's reduction");
@@ -83,17 +83,17 @@ fn check(draft: &Draft, id: StatementId, var: VarId) -> Result<(), &'static str>
 fn build_sum(
     draft: &mut Draft,
     old: &Statement,
-    var: VarId,
+    var: LoopVarId,
     count: i64,
-    inner: &[VarId],
-    totals: tilewright_ir::TensorId,
+    inner: &[LoopVarId],
+    totals: tilewright_ir::nest::BufferId,
 ) -> Vec<Node> {
     let id = StatementId(draft.statements.len());
-    let mut copies: Vec<(VarId, VarId)> = Vec::new();
+    let mut copies: Vec<(LoopVarId, LoopVarId)> = Vec::new();
     let mut target = old.target.clone();
     for original in inner {
         let mut copy = Loop { kind: LoopKind::Serial, owner: Some(id), ..draft.loop_of(*original).clone() };
-        let renamed = |index: &IndexExpr, copies: &[(VarId, VarId)]| {
+        let renamed = |index: &IndexExpr, copies: &[(LoopVarId, LoopVarId)]| {
             copies
                 .iter()
                 .fold(index.clone(), |index, (from, to)| crate::draft::replace_var(&index, *from, *to))
@@ -105,8 +105,9 @@ fn build_sum(
         // A guard that depends on a reduction loop skips iterations of the reduction, but not the
         // sum of its totals.
         let owner = draft.loop_of(var).owner;
-        let reduced =
-            |var: VarId| draft.loop_of(var).role == LoopRole::Reduction && draft.loop_of(var).owner == owner;
+        let reduced = |var: LoopVarId| {
+            draft.loop_of(var).role == LoopRole::Reduction && draft.loop_of(var).owner == owner
+        };
         let of_elements = guards.iter().filter(|guard| !guard.vars().into_iter().any(reduced));
         draft.loops[new.index()].guards = of_elements.map(|guard| renamed(guard, &copies)).collect();
         target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
@@ -122,10 +123,10 @@ fn build_sum(
     });
     let own = draft.loop_of(var).owner.map(|id| draft.loops_owned_by(id)).unwrap_or_default();
     let reduced = own.into_iter().skip_while(|var| draft.loop_of(*var).role != LoopRole::Reduction);
-    let reduced: Vec<VarId> = reduced.collect();
+    let reduced: Vec<LoopVarId> = reduced.collect();
     let instances =
         old.instances.iter().map(|instance| instance.as_sum_of_partials(&copies, &reduced)).collect();
-    let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([sum_loop]).collect();
+    let vars: Vec<LoopVarId> = copies.iter().map(|(_, new)| *new).chain([sum_loop]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;
     let indices = std::iter::once(sum_loop).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
     draft.add_statement(Statement {

@@ -1,7 +1,6 @@
 //! `split C.i -> io, ii:12`: splits a loop into nested parts.
 
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{Atom, IndexExpr};
+use tilewright_ir::nest::{Atom, IndexExpr, LoopKind};
 
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;

@@ -14,8 +14,8 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::index::{Atom, Data, Term};
-use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Origin, TensorId, UnaryOp, VarId};
+use tilewright_ir::nest::{Access, Atom, BufferId, Data, Expr, ExprKind, IndexExpr, LoopVarId, Term};
+use tilewright_ir::{BinaryOp, DType, Origin, UnaryOp};
 
 use super::padding::{Padding, selected_element};
 use crate::draft::{Draft, Parent, Statement, StatementId};
@@ -52,7 +52,7 @@ struct Gather {
 
 impl Gather {
     /// The tensors that the data-dependent subscripts and the conditions read.
-    fn tensors(&self) -> Vec<TensorId> {
+    fn tensors(&self) -> Vec<BufferId> {
         let mut found = Vec::new();
         let mut add = |access: &Access| found.push(access.tensor);
         self.data_subscripts.iter().flatten().for_each(|index| index.visit_reads(&mut add));
@@ -84,14 +84,14 @@ impl View {
     /// is none.
     pub fn gathered(
         draft: &Draft,
-        tensor: TensorId,
+        tensor: BufferId,
         reads: &[(StatementId, Access)],
-        place: Option<VarId>,
+        place: Option<LoopVarId>,
         with_selects: bool,
     ) -> Result<View, String> {
         let (id, read) = representative_read(draft, reads)?;
         let around = place.map(|place| draft.loops_up_to(place)).unwrap_or_default();
-        let inside: Vec<VarId> = draft.path(id).into_iter().filter(|var| !around.contains(var)).collect();
+        let inside: Vec<LoopVarId> = draft.path(id).into_iter().filter(|var| !around.contains(var)).collect();
         let given = conditions(draft.statement(id), tensor, with_selects)?;
         let found = keys(draft, id, &inside, (read, &given)).ok_or(
             "the loops inside do not determine the variables that its subscripts depend on: \
@@ -125,7 +125,7 @@ impl View {
 
     /// The value at a point of the view: an element of the tensor, or 0 where the conditions of the
     /// read fail.
-    pub fn value(&self, (tensor, dtype): (TensorId, DType), coordinates: &[IndexExpr]) -> Expr {
+    pub fn value(&self, (tensor, dtype): (BufferId, DType), coordinates: &[IndexExpr]) -> Expr {
         let load = |indices, origin| Expr { dtype, kind: ExprKind::Load(Access { tensor, indices, origin }) };
         let Some(gather) = &self.gather else { return load(coordinates.to_vec(), Origin::default()) };
         let at = |wanted: ViewAxis| self.axes.iter().position(|axis| *axis == wanted);
@@ -216,8 +216,8 @@ fn representative_read<'r>(
 }
 
 /// The variable that stands for a key in subscripts. No loop has this id.
-fn key_var(key: usize) -> VarId {
-    VarId(u32::MAX - key as u32)
+fn key_var(key: usize) -> LoopVarId {
+    LoopVarId(u32::MAX - key as u32)
 }
 
 /// Replaces the keys in a subscript by these values.
@@ -237,7 +237,7 @@ type KeyedSubscripts = (Vec<Key>, Vec<Option<IndexExpr>>, Vec<Expr>);
 fn keys(
     draft: &Draft,
     id: StatementId,
-    inside: &[VarId],
+    inside: &[LoopVarId],
     (read, given): (&Access, &[Expr]),
 ) -> Option<KeyedSubscripts> {
     let in_terms_of = |keys: &[Key]| {
@@ -265,7 +265,7 @@ fn keys(
 
 /// The variables of a statement, and the loops inside that no variable mentions, such as loops of
 /// copies and ordered loops.
-fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key>> {
+fn variables(draft: &Draft, id: StatementId, inside: &[LoopVarId]) -> Option<Vec<Key>> {
     let of_program = &draft.statement(id).vars;
     let known = of_program
         .iter()
@@ -281,7 +281,7 @@ fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key
 }
 
 /// Rewrites a subscript in terms of the keys, if it depends on the loops inside only through them.
-fn in_terms_of_keys(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
+fn in_terms_of_keys(index: &IndexExpr, keys: &[Key], inside: &[LoopVarId]) -> Option<IndexExpr> {
     let varies = |index: &IndexExpr| inside.iter().any(|var| index.mentions(*var));
     let mut rest = index.clone();
     let mut moved = IndexExpr::constant(0);
@@ -311,7 +311,7 @@ fn key_factor(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool)
     whole.map_or(0, |own| own.coefficient / first.coefficient)
 }
 
-fn atom_in_terms_of_keys(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
+fn atom_in_terms_of_keys(atom: &Atom, keys: &[Key], inside: &[LoopVarId]) -> Option<IndexExpr> {
     let both = |pair: &(IndexExpr, IndexExpr)| {
         Some((in_terms_of_keys(&pair.0, keys, inside)?, in_terms_of_keys(&pair.1, keys, inside)?))
     };
@@ -340,7 +340,7 @@ fn atom_in_terms_of_keys(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<
 /// The conditions under which a statement reads a tensor, if they are the same for all its reads.
 /// With `with_selects`, a select between an element and a constant counts as one read, because the
 /// buffer holds the padding too.
-fn conditions(statement: &Statement, tensor: TensorId, with_selects: bool) -> Result<Vec<Expr>, String> {
+fn conditions(statement: &Statement, tensor: BufferId, with_selects: bool) -> Result<Vec<Expr>, String> {
     let mut search = Search { tensor, with_selects, conditions: Vec::new(), found: Vec::new() };
     search.expr(&statement.value);
     statement.target.indices.iter().for_each(|index| search.index(index));
@@ -354,7 +354,7 @@ fn conditions(statement: &Statement, tensor: TensorId, with_selects: bool) -> Re
 
 /// A search for the reads of a tensor in an expression.
 struct Search {
-    tensor: TensorId,
+    tensor: BufferId,
     /// Whether a select between an element and a constant counts as one read.
     with_selects: bool,
     /// The conditions around the current expression.
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_key_that_only_partly_occurs_is_left_in_place() {
-        let [v, w] = [VarId(0), VarId(1)];
+        let [v, w] = [LoopVarId(0), LoopVarId(1)];
         let [value, other] = [v, w].map(IndexExpr::var);
         let quotient = value.scale(2).add(&other).floor_div(&IndexExpr::constant(4));
         let key = Key { value: value.add(&quotient), count: 8 };

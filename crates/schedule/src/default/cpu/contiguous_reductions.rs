@@ -1,6 +1,6 @@
 //! Vectorises reductions that are contiguous in memory, and keeps results in registers.
 
-use tilewright_ir::VarId;
+use tilewright_ir::nest::LoopVarId;
 use tilewright_target::Cpu;
 
 use crate::analysis::Stride;
@@ -14,7 +14,7 @@ impl Planner<'_, Cpu> {
     pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
         let reads = self.draft.statement(statement).reads();
-        let contiguous = |var: &VarId| {
+        let contiguous = |var: &LoopVarId| {
             !reads.is_empty()
                 && reads.iter().all(|read| matches!(self.stride(read, *var), Stride::Elements(0 | 1)))
                 && reads.iter().any(|read| self.stride(read, *var) == Stride::Elements(1))

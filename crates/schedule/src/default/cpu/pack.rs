@@ -1,6 +1,6 @@
 //! Packs operands: copies them to contiguous memory before they are used.
 
-use tilewright_ir::{Access, VarId};
+use tilewright_ir::nest::{Access, LoopVarId};
 use tilewright_target::Cpu;
 
 use crate::analysis::Stride;
@@ -14,9 +14,9 @@ pub(super) const LEAST_PACKED_USES: i64 = 16;
 impl Planner<'_, Cpu> {
     /// Returns true when a read is repeated over some loop of the result other than the vector
     /// loop, so that a packed copy would be used often.
-    pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {
-        let regular = |var: &VarId| matches!(self.stride(read, *var), Stride::Elements(_));
-        let repeats = |var: &VarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
+    pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: LoopVarId) -> bool {
+        let regular = |var: &LoopVarId| matches!(self.stride(read, *var), Stride::Elements(_));
+        let repeats = |var: &LoopVarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
         let own = self.draft.loops_owned_by(statement);
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let uses: i64 = spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)).product();
@@ -27,7 +27,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// The reads along the vector that are used often enough to be packed first.
-    pub(super) fn operands_to_pack(&self, statement: StatementId, vector: VarId) -> Vec<Access> {
+    pub(super) fn operands_to_pack(&self, statement: StatementId, vector: LoopVarId) -> Vec<Access> {
         let reads = self.draft.statement(statement).reads();
         let own = self.draft.loops_owned_by(statement);
         let far = |read: &Access| {

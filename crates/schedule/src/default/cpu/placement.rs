@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::{TensorId, VarId};
+use tilewright_ir::nest::{BufferId, LoopVarId};
 use tilewright_target::Cpu;
 
 use crate::default::Planner;
@@ -58,7 +58,7 @@ impl Planner<'_, Cpu> {
 
     /// Moves every producer that can be moved and that computes each of its points at most `most`
     /// times on average there.
-    fn move_producers_to(&mut self, at: VarId, most: f64) -> usize {
+    fn move_producers_to(&mut self, at: LoopVarId, most: f64) -> usize {
         let mut needed = self.computed_outside(at, &self.draft.statements_in(self.draft.body_of(at)));
         let mut moved = 0;
         // The last-computed tensor moves first; the tensors that it needs are tried after it.
@@ -72,20 +72,20 @@ impl Planner<'_, Cpu> {
     }
 
     /// The tensors that these statements read and that statements outside the loop compute.
-    fn computed_outside(&self, at: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
+    fn computed_outside(&self, at: LoopVarId, statements: &[StatementId]) -> BTreeSet<BufferId> {
         let is_inside =
             |writer: &StatementId| self.draft.child_containing(Parent::Loop(at), *writer).is_some();
-        let is_computed_outside = |tensor: &TensorId| {
+        let is_computed_outside = |tensor: &BufferId| {
             let writers = self.draft.writers(Parent::Body, *tensor);
             !writers.is_empty() && !writers.iter().any(is_inside)
         };
         let reads = statements.iter().flat_map(|id| self.draft.statement(*id).reads());
-        let tensors: BTreeSet<TensorId> = reads.map(|read| read.tensor).collect();
+        let tensors: BTreeSet<BufferId> = reads.map(|read| read.tensor).collect();
         tensors.into_iter().filter(is_computed_outside).collect()
     }
 
     /// Moves a producer into the loop, if that is legal and repeats little.
-    fn try_move(&mut self, tensor: TensorId, at: VarId, most: f64) -> bool {
+    fn try_move(&mut self, tensor: BufferId, at: LoopVarId, most: f64) -> bool {
         let step = Step::ComputeAt {
             tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
             at: self.loop_name(at),
@@ -94,7 +94,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// The average number of times that each point of a tensor would be computed at a loop.
-    fn repetition(&self, tensor: TensorId, at: VarId) -> f64 {
+    fn repetition(&self, tensor: BufferId, at: LoopVarId) -> f64 {
         let reads = self.draft.readers(Parent::Loop(at), tensor);
         let buffer = &self.draft.buffers[tensor.index()].buffer;
         let region = self.draft.footprint(tensor, &reads, Some(at));

@@ -1,7 +1,6 @@
 //! Chooses the loop that runs in parallel.
 
-use tilewright_ir::VarId;
-use tilewright_ir::nest::LoopKind;
+use tilewright_ir::nest::{LoopKind, LoopVarId};
 use tilewright_target::Cpu;
 
 use crate::default::Planner;
@@ -16,7 +15,7 @@ impl Planner<'_, Cpu> {
     pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
         let Ok(statement) = self.draft.find_statement(name) else { return true };
         let path = self.draft.path(statement);
-        let is_serial = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Serial;
+        let is_serial = |var: &LoopVarId| self.draft.loop_of(*var).kind == LoopKind::Serial;
         if path.is_empty() || path.iter().any(|var| self.draft.loop_of(*var).kind == LoopKind::Parallel) {
             return true;
         }
@@ -24,9 +23,9 @@ impl Planner<'_, Cpu> {
         if work < PARALLEL_POINTS || self.machine.cores < 2 {
             return true;
         }
-        let enough = |var: &VarId| self.trips(*var) >= 2 * self.machine.cores as i64;
+        let enough = |var: &LoopVarId| self.trips(*var) >= 2 * self.machine.cores as i64;
         let leading = path.iter().copied().take_while(|var| is_serial(var));
-        let spatial: Vec<VarId> =
+        let spatial: Vec<LoopVarId> =
             leading.take_while(|var| self.draft.loop_of(*var).role == LoopRole::Spatial).collect();
         let chosen = spatial
             .iter()
@@ -43,7 +42,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// The number of points that all statements inside a loop compute.
-    pub(super) fn work_inside(&self, var: VarId) -> f64 {
+    pub(super) fn work_inside(&self, var: LoopVarId) -> f64 {
         let inside = self.draft.statements_in(self.draft.body_of(var));
         inside.iter().map(|id| self.points(*id)).sum()
     }

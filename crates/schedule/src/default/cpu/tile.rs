@@ -1,8 +1,7 @@
 //! Tiles the loops of one statement: vectors along the loop that is contiguous in memory, and a
 //! tile of results in registers.
 
-use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{Access, VarId};
+use tilewright_ir::nest::{Access, LoopKind, LoopVarId};
 use tilewright_target::Cpu;
 
 use super::pack::LEAST_PACKED_USES;
@@ -52,7 +51,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// The spatial loop along which most accesses are contiguous.
-    pub(super) fn vector_loop(&self, statement: StatementId) -> Option<VarId> {
+    pub(super) fn vector_loop(&self, statement: StatementId) -> Option<LoopVarId> {
         let candidates = self
             .loops_with(statement, LoopRole::Spatial)
             .into_iter()
@@ -61,7 +60,7 @@ impl Planner<'_, Cpu> {
         scored.filter(|(score, _)| *score > 0).max_by_key(|(score, _)| *score).map(|(_, var)| var)
     }
 
-    pub(super) fn vector_score(&self, statement: StatementId, var: VarId) -> i64 {
+    pub(super) fn vector_score(&self, statement: StatementId, var: LoopVarId) -> i64 {
         let own = self.draft.statement(statement);
         let target = match self.stride(&own.target, var) {
             Stride::Elements(1) => 3,
@@ -88,7 +87,7 @@ impl Planner<'_, Cpu> {
     /// lane loop and the loop left outside.
     pub(super) fn split_vector(
         &mut self,
-        vector: VarId,
+        vector: LoopVarId,
         lanes: i64,
         registers: i64,
     ) -> Option<(LoopName, Option<LoopName>)> {
@@ -115,7 +114,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// Vectorises one loop, which becomes the innermost.
-    pub(super) fn tile_pointwise(&mut self, vector: VarId) -> bool {
+    pub(super) fn tile_pointwise(&mut self, vector: LoopVarId) -> bool {
         let Some(statement) = self.draft.loop_of(vector).owner else { return false };
         let mut order: Vec<LoopName> =
             self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var)).collect();
@@ -137,7 +136,7 @@ impl Planner<'_, Cpu> {
     }
 
     /// Tiles a reduction whose results lie along a vector: a tile of results stays in registers.
-    pub(super) fn tile_reduction(&mut self, statement: StatementId, vector: VarId) -> bool {
+    pub(super) fn tile_reduction(&mut self, statement: StatementId, vector: LoopVarId) -> bool {
         let name = self.name_of(statement);
         let lanes = self.lanes(statement);
         let vectors = self.tile_vectors(statement, vector, lanes);
@@ -207,9 +206,9 @@ impl Planner<'_, Cpu> {
     }
 
     /// The reduction loops, those with the smallest strides innermost.
-    pub(super) fn reduced_by_stride(&self, statement: StatementId) -> Vec<VarId> {
+    pub(super) fn reduced_by_stride(&self, statement: StatementId) -> Vec<LoopVarId> {
         let reads = self.draft.statement(statement).reads();
-        let longest = |var: &VarId| {
+        let longest = |var: &LoopVarId| {
             let strides = reads.iter().map(|read| match self.stride(read, *var) {
                 Stride::Elements(elements) => elements.abs(),
                 Stride::Irregular => i64::MAX,
@@ -222,13 +221,13 @@ impl Planner<'_, Cpu> {
     }
 
     /// The number of adjacent vectors of results in the tile.
-    pub(super) fn tile_vectors(&self, statement: StatementId, vector: VarId, lanes: i64) -> i64 {
+    pub(super) fn tile_vectors(&self, statement: StatementId, vector: LoopVarId, lanes: i64) -> i64 {
         let most = if self.row_loop(statement, vector).is_some() { 2 } else { 4 };
         (self.trips(vector) / lanes).clamp(1, most.min(self.most_vectors(statement)))
     }
 
     /// The number of rows for which the registers have room beside the operands.
-    pub(super) fn tile_rows(&self, statement: StatementId, row: VarId, vectors: i64) -> i64 {
+    pub(super) fn tile_rows(&self, statement: StatementId, row: LoopVarId, vectors: i64) -> i64 {
         let registers = self.machine.vectors.registers() as i64;
         let most = ((registers - vectors - 1) / vectors).clamp(1, self.most_vectors(statement) / vectors);
         let trips = self.trips(row);
@@ -239,10 +238,10 @@ impl Planner<'_, Cpu> {
 
     /// The loop of the result that reuses the same vectors: its iterations share the loads along
     /// the vector.
-    pub(super) fn row_loop(&self, statement: StatementId, vector: VarId) -> Option<VarId> {
+    pub(super) fn row_loop(&self, statement: StatementId, vector: LoopVarId) -> Option<LoopVarId> {
         let reads = self.draft.statement(statement).reads();
         let along = |read: &&Access| self.stride(read, vector) != Stride::Elements(0);
-        let shares = |var: &VarId| {
+        let shares = |var: &LoopVarId| {
             let mut along = reads.iter().filter(along).peekable();
             along.peek().is_some() && along.all(|read| self.stride(read, *var) == Stride::Elements(0))
         };

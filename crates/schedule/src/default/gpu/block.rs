@@ -6,8 +6,7 @@
 //! reduction keeps its total in a register and has several loads in flight at a time. Constants
 //! that neighbouring threads would read from different rows are transposed once, before any call.
 
-use tilewright_ir::nest::{Axis, LoopKind};
-use tilewright_ir::{Access, VarId};
+use tilewright_ir::nest::{Access, Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::THREADS;
@@ -60,7 +59,7 @@ impl Planner<'_, Gpu> {
 
     /// Splits a reduction with few results into parts, one for each thread of the block, and adds
     /// the parts up. A single thread for each result would wait for memory again and again.
-    fn spread_parts_in_block(&mut self, statement: StatementId, loops: &[VarId]) -> bool {
+    fn spread_parts_in_block(&mut self, statement: StatementId, loops: &[LoopVarId]) -> bool {
         let own = self.name_of(statement);
         let [along] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
         let results: i64 = loops.iter().map(|var| self.trips(*var)).product();
@@ -91,7 +90,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// The loops of a statement's results, without those that run only once.
-    fn loops_to_spread(&self, statement: StatementId) -> Vec<VarId> {
+    fn loops_to_spread(&self, statement: StatementId) -> Vec<LoopVarId> {
         let mut loops = self.loops_with(statement, LoopRole::Spatial);
         if loops.iter().any(|var| self.trips(*var) > 1) {
             loops.retain(|var| self.trips(*var) > 1);
@@ -127,7 +126,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// Unrolls some iterations of a loop.
-    fn unroll_some(&mut self, var: VarId) -> bool {
+    fn unroll_some(&mut self, var: LoopVarId) -> bool {
         let (target, trips) = (self.loop_name(var), self.trips(var));
         if trips <= MOST_UNROLLED_STEPS {
             return self.try_step(Step::Unroll(target));
@@ -142,7 +141,7 @@ impl Planner<'_, Gpu> {
 
     /// Transposes constants that neighbouring threads along a loop read from different rows: the
     /// dimension of that loop becomes the last.
-    fn transpose_constants(&mut self, statement: StatementId, along: VarId) {
+    fn transpose_constants(&mut self, statement: StatementId, along: LoopVarId) {
         for read in self.draft.statement(statement).reads() {
             if let Some(layout) = self.transposed_layout(statement, &read, along) {
                 let tensor = self.draft.buffers[read.tensor.index()].buffer.name.clone();
@@ -159,7 +158,7 @@ impl Planner<'_, Gpu> {
         &self,
         statement: StatementId,
         read: &Access,
-        along: VarId,
+        along: LoopVarId,
     ) -> Option<Vec<LayoutDim>> {
         if !self.draft.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1))
         {

@@ -7,8 +7,7 @@
 //! used where neighbours in memory belong to different results, as in sums of columns. There each
 //! thread computes one part of one result.
 
-use tilewright_ir::VarId;
-use tilewright_ir::nest::Axis;
+use tilewright_ir::nest::{Axis, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::THREADS;
@@ -61,7 +60,7 @@ impl Planner<'_, Gpu> {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let mut reduced = self.loops_with(statement, LoopRole::Reduction);
         let trips =
-            |loops: &[VarId]| loops.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
+            |loops: &[LoopVarId]| loops.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
         let (results, length) = (trips(&spatial), trips(&reduced));
         if scatters
             || length < SHORTEST_SHARED
@@ -79,7 +78,7 @@ impl Planner<'_, Gpu> {
             reduced.retain(|var| *var != along);
             reduced.push(along);
         }
-        let names = |loops: &[VarId]| loops.iter().map(|var| self.loop_name(*var)).collect::<Vec<_>>();
+        let names = |loops: &[LoopVarId]| loops.iter().map(|var| self.loop_name(*var)).collect::<Vec<_>>();
         let (rows, alongs) = (names(&spatial), names(&reduced));
         let order = [spatial, reduced].concat();
         let reorder = Step::Reorder { loops: [rows.clone(), alongs.clone()].concat() };
@@ -92,7 +91,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// Returns true when neighbouring iterations of a loop read neighbours in memory.
-    fn reads_contiguously(&self, statement: StatementId, var: VarId) -> bool {
+    fn reads_contiguously(&self, statement: StatementId, var: LoopVarId) -> bool {
         // Reads inside subscripts cost little compared with the reads that they index.
         let mut reads = Vec::new();
         self.draft.statement(statement).value.visit_loads(&mut |load| reads.push(load));

@@ -6,7 +6,7 @@
 //! shifted, behind a condition or in another row would be read one by one, and the accesses of
 //! neighbouring threads would not be adjacent.
 
-use tilewright_ir::{Access, Atom, IndexExpr, VarId};
+use tilewright_ir::nest::{Access, Atom, IndexExpr, LoopVarId};
 use tilewright_target::Gpu;
 
 use crate::default::Planner;
@@ -53,7 +53,7 @@ impl Planner<'_, Gpu> {
 
     /// Returns true when the result, and all operands that depend on the last loop, are contiguous
     /// from a multiple of `lanes` on.
-    fn moves_along(&self, statement: StatementId, loops: &[VarId], lanes: i64) -> bool {
+    fn moves_along(&self, statement: StatementId, loops: &[LoopVarId], lanes: i64) -> bool {
         let Some(last) = loops.last() else { return false };
         let own = self.draft.statement(statement);
         let certain = own.value.certain_loads();
@@ -65,7 +65,7 @@ impl Planner<'_, Gpu> {
                 .all(|read| !moves(read) || (certain.contains(&read) && self.is_aligned(read, loops, lanes)))
     }
 
-    fn is_aligned(&self, access: &Access, loops: &[VarId], lanes: i64) -> bool {
+    fn is_aligned(&self, access: &Access, loops: &[LoopVarId], lanes: i64) -> bool {
         let Some(last) = loops.last() else { return false };
         let strides = self.draft.buffers[access.tensor.index()].buffer.strides();
         let parts = access.indices.iter().zip(strides).map(|(index, stride)| index.scale(stride));

@@ -13,8 +13,7 @@ mod lanes;
 mod outer_product;
 mod parts;
 
-use tilewright_ir::VarId;
-use tilewright_ir::nest::{Axis, LoopKind};
+use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
 
 use crate::default::{Plan, Planner, without_dots};
@@ -95,10 +94,10 @@ impl Planner<'_, Gpu> {
 
     /// A loop of which each thread takes several iterations, and their number, if enough threads
     /// remain.
-    fn rows_of_thread(&self, statement: StatementId) -> Option<(VarId, i64)> {
+    fn rows_of_thread(&self, statement: StatementId) -> Option<(LoopVarId, i64)> {
         let [spatial, reduced] =
             [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
-        let count = |loops: &[VarId]| loops.iter().map(|var| self.trips(*var) as f64).product::<f64>();
+        let count = |loops: &[LoopVarId]| loops.iter().map(|var| self.trips(*var) as f64).product::<f64>();
         if count(&reduced) < WORTH_TILES {
             return None;
         }
@@ -149,7 +148,7 @@ impl Planner<'_, Gpu> {
     pub(super) fn fuse_loops(
         &mut self,
         statement: StatementId,
-        loops: &[VarId],
+        loops: &[LoopVarId],
         name: &str,
     ) -> Option<LoopName> {
         let [first, rest @ ..] = loops else { return None };
@@ -160,9 +159,9 @@ impl Planner<'_, Gpu> {
         let [spatial, reduced] =
             [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
         let others = spatial.iter().filter(|var| !loops.contains(var));
-        let order: Vec<VarId> = others.chain(loops).chain(&reduced).copied().collect();
+        let order: Vec<LoopVarId> = others.chain(loops).chain(&reduced).copied().collect();
         let names =
-            |planner: &Self, loops: &[VarId]| loops.iter().map(|var| planner.loop_name(*var)).collect();
+            |planner: &Self, loops: &[LoopVarId]| loops.iter().map(|var| planner.loop_name(*var)).collect();
         let mut now = self.draft.loops_owned_by(statement);
         now.retain(|var| order.contains(var));
         let are_nested = now.windows(loops.len()).any(|inner| inner == loops);

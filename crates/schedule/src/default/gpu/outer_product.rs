@@ -6,8 +6,7 @@
 //! columns of the tile come from several rows. Where there would be few blocks, tiles are smaller,
 //! and a long reduction is split into parts with blocks of their own.
 
-use tilewright_ir::nest::Axis;
-use tilewright_ir::{Access, Atom, VarId};
+use tilewright_ir::nest::{Access, Atom, Axis, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::WORTH_TILES;
@@ -36,14 +35,14 @@ const MOST_PARTS: i64 = 16;
 
 /// The roles of a reduction's loops in the tiling.
 struct Tiled {
-    row: VarId,
-    column: VarId,
+    row: LoopVarId,
+    column: LoopVarId,
     /// The reduction loop that is split, and the number of its iterations in one step.
-    depth: Option<(VarId, i64)>,
-    others: Vec<VarId>,
+    depth: Option<(LoopVarId, i64)>,
+    others: Vec<LoopVarId>,
     /// Other reduction loops; `windows` are short ones that a thread runs through as a whole.
-    reduced: Vec<VarId>,
-    windows: Vec<VarId>,
+    reduced: Vec<LoopVarId>,
+    windows: Vec<LoopVarId>,
 }
 
 /// The parts of a loop over results.
@@ -58,7 +57,7 @@ impl Planner<'_, Gpu> {
     pub(super) fn spread_tiles(&mut self, statement: StatementId) -> bool {
         self.widen_columns(statement);
         let Some(tiled) = self.tiled_loops(statement) else { return false };
-        let names = |planner: &Self, loops: &[VarId]| -> Vec<LoopName> {
+        let names = |planner: &Self, loops: &[LoopVarId]| -> Vec<LoopName> {
             loops.iter().map(|var| planner.loop_name(*var)).collect()
         };
         let [others, reduced, windows] =
@@ -139,7 +138,7 @@ impl Planner<'_, Gpu> {
         let row = *rows.max_by_key(|var| self.trips(**var))?;
         // Windows are taken whole. The longest other loop contributes as many iterations as make up
         // the depth together with them.
-        let (windows, mut reduced): (Vec<VarId>, Vec<VarId>) =
+        let (windows, mut reduced): (Vec<LoopVarId>, Vec<LoopVarId>) =
             reduced.into_iter().partition(|var| self.trips(*var) <= LONGEST_WINDOW);
         let window: i64 = windows.iter().map(|var| self.trips(*var)).product();
         let longest = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]));
@@ -162,7 +161,7 @@ impl Planner<'_, Gpu> {
     /// The numbers of results of a block along both loops.
     fn tile_for(&self, tiled: &Tiled) -> [i64; 2] {
         let smallest = TILE_SIZES[TILE_SIZES.len() - 1];
-        let tiles = |var: VarId, tile: i64| (self.trips(var) + tile - 1) / tile;
+        let tiles = |var: LoopVarId, tile: i64| (self.trips(var) + tile - 1) / tile;
         let used = |tile: &i64| {
             100 * self.trips(tiled.column) >= LEAST_USED_PERCENT * tile * tiles(tiled.column, *tile)
         };
@@ -174,7 +173,7 @@ impl Planner<'_, Gpu> {
     /// The number of blocks, for tiles with these numbers of results along both loops.
     fn blocks(&self, tiled: &Tiled, [row, column]: [i64; 2]) -> f64 {
         let others: f64 = tiled.others.iter().map(|var| self.trips(*var) as f64).product();
-        let tiles = |var: VarId, tile: i64| ((self.trips(var) + tile - 1) / tile) as f64;
+        let tiles = |var: LoopVarId, tile: i64| ((self.trips(var) + tile - 1) / tile) as f64;
         others * tiles(tiled.row, row) * tiles(tiled.column, column)
     }
 
@@ -198,7 +197,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// Splits a loop over results into blocks, threads, and the results of each thread.
-    fn split_results(&mut self, statement: StatementId, of: VarId, tile: i64) -> Option<ResultLoops> {
+    fn split_results(&mut self, statement: StatementId, of: LoopVarId, tile: i64) -> Option<ResultLoops> {
         let own = (tile / MOST_THREADS_PER_LOOP).min(self.trips(of));
         let needed = (self.trips(of) + own - 1) / own;
         let threads = (needed as u64).next_power_of_two().min(MOST_THREADS_PER_LOOP as u64) as i64;
@@ -218,7 +217,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// Splits a reduction loop by the number of steps that are in shared memory at a time.
-    fn split_depth(&mut self, of: VarId, count: i64) -> Option<(LoopName, LoopName)> {
+    fn split_depth(&mut self, of: LoopVarId, count: i64) -> Option<(LoopName, LoopName)> {
         let name = without_dots(&self.draft.loop_of(of).name);
         let [outer, inner] = ["outer", "inner"].map(|what| self.unused_name(&format!("{name}_{what}")));
         let target = self.loop_name(of);
@@ -229,7 +228,7 @@ impl Planner<'_, Gpu> {
 
     /// Returns true when the value of a statement depends on a remainder of an expression in the
     /// loop's variable.
-    fn depends_on_remainder(&self, statement: StatementId, var: VarId) -> bool {
+    fn depends_on_remainder(&self, statement: StatementId, var: LoopVarId) -> bool {
         self.draft.statement(statement).value.any_index(&mut |index| {
             index.any_atom(&mut |atom| matches!(atom, Atom::Mod(pair) if pair.0.mentions(var)))
         })
@@ -265,9 +264,9 @@ impl Planner<'_, Gpu> {
 
     /// Returns true when some operand moves with the first loop only, and another with the second
     /// only. A tile along both then reads few elements for many results.
-    pub(super) fn is_outer_product(&self, statement: StatementId, row: VarId, column: VarId) -> bool {
+    pub(super) fn is_outer_product(&self, statement: StatementId, row: LoopVarId, column: LoopVarId) -> bool {
         let reads = self.draft.statement(statement).reads();
-        let only = |one: VarId, other: VarId| {
+        let only = |one: LoopVarId, other: LoopVarId| {
             reads.iter().any(|read| depends_on(read, one) && !depends_on(read, other))
         };
         only(row, column) && only(column, row)
@@ -275,6 +274,6 @@ impl Planner<'_, Gpu> {
 }
 
 /// Returns true when an access depends on a loop.
-fn depends_on(read: &Access, var: VarId) -> bool {
+fn depends_on(read: &Access, var: LoopVarId) -> bool {
     read.indices.iter().any(|index| index.mentions(var))
 }

@@ -16,8 +16,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, LoopKind, Stmt};
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId, Stmt};
 
 /// How the iteration of an access relates to the current iteration of the same loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(super) enum Iteration {
 /// A loop around the threads that has gone on since an access.
 #[derive(Clone, Debug, PartialEq)]
 struct Advanced {
-    var: VarId,
+    var: LoopVarId,
     extent: Option<i64>,
     iteration: Iteration,
 }
@@ -49,12 +48,12 @@ enum Role {
 /// One access of the threads of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BlockAccess {
-    tensor: TensorId,
+    tensor: BufferId,
     writes: bool,
     indices: Vec<IndexExpr>,
     /// The thread loops and the loops inside them that the subscripts mention, outermost first,
     /// with their trip counts.
-    loops: Vec<(VarId, Role, Option<i64>)>,
+    loops: Vec<(LoopVarId, Role, Option<i64>)>,
     /// The subscripts with the variables of `loops` replaced by numbered variables, so that equal
     /// functions have equal forms everywhere. `None` where the subscripts depend on data, or do not
     /// mention all thread axes around the access.
@@ -71,7 +70,7 @@ impl BlockAccess {
     }
 
     /// Marks the access as one of an earlier iteration of the loop over `var`.
-    pub(super) fn leave_iteration(&mut self, var: VarId, extent: Option<i64>, iteration: Iteration) {
+    pub(super) fn leave_iteration(&mut self, var: LoopVarId, extent: Option<i64>, iteration: Iteration) {
         match self.advanced.iter_mut().find(|advanced| advanced.var == var) {
             // An access of an earlier run of the loop stays one of any iteration.
             Some(advanced) if advanced.iteration == Iteration::Any => {}
@@ -160,9 +159,9 @@ impl BlockAccess {
     ) -> bool {
         let numbered = self.loops.iter().enumerate().map(|(at, (_, _, extent))| (numbered_var(at), *extent));
         let advanced = self.advanced.iter().map(|advanced| (advanced.var, advanced.extent));
-        let variables: Vec<(VarId, Option<i64>)> = numbered.chain(advanced).collect();
+        let variables: Vec<(LoopVarId, Option<i64>)> = numbered.chain(advanced).collect();
         let common = subscripts.filter(|(before, after)| before == after);
-        let determined: BTreeSet<VarId> =
+        let determined: BTreeSet<LoopVarId> =
             common.filter_map(|(index, _)| digits(index, &variables)).flatten().collect();
         let is_thread = |role: &Role| matches!(role, Role::Thread(_));
         let mut threads = self.loops.iter().enumerate().filter(|(_, (_, role, _))| is_thread(role));
@@ -171,7 +170,7 @@ impl BlockAccess {
 }
 
 /// The variables of an index whose value determines all of them; `None` if it does not.
-fn digits(index: &IndexExpr, variables: &[(VarId, Option<i64>)]) -> Option<Vec<VarId>> {
+fn digits(index: &IndexExpr, variables: &[(LoopVarId, Option<i64>)]) -> Option<Vec<LoopVarId>> {
     let mut weights = Vec::new();
     let mut rest = index.clone();
     for (var, extent) in variables.iter().filter(|(var, _)| index.mentions(*var)) {
@@ -198,7 +197,7 @@ pub(super) struct Collector<'a> {
     /// The buffers that threads share, by their number.
     shareable: &'a [bool],
     /// The loops around the access, from the first thread loop on.
-    loops: Vec<(VarId, Role, Option<i64>)>,
+    loops: Vec<(LoopVarId, Role, Option<i64>)>,
     pub(super) found: Vec<BlockAccess>,
 }
 
@@ -246,8 +245,8 @@ impl<'a> Collector<'a> {
 
     /// The loops that the subscripts mention. Those inside thread loops are numbered by their
     /// nesting order among these.
-    fn mentioned_loops(&self, access: &Access) -> Vec<(VarId, Role, Option<i64>)> {
-        let is_mentioned = |var: VarId| access.indices.iter().any(|index| index.mentions(var));
+    fn mentioned_loops(&self, access: &Access) -> Vec<(LoopVarId, Role, Option<i64>)> {
+        let is_mentioned = |var: LoopVarId| access.indices.iter().any(|index| index.mentions(var));
         let mut inside = 0;
         let mut numbered = |role: Role| match role {
             Role::Thread(_) => role,
@@ -260,12 +259,12 @@ impl<'a> Collector<'a> {
         mentioned.map(|(var, role, extent)| (*var, numbered(*role), *extent)).collect()
     }
 
-    fn canonical(&self, access: &Access, loops: &[(VarId, Role, Option<i64>)]) -> Option<Vec<IndexExpr>> {
-        let axes = |loops: &[(VarId, Role, Option<i64>)]| -> BTreeSet<Axis> {
+    fn canonical(&self, access: &Access, loops: &[(LoopVarId, Role, Option<i64>)]) -> Option<Vec<IndexExpr>> {
+        let axes = |loops: &[(LoopVarId, Role, Option<i64>)]| -> BTreeSet<Axis> {
             loops.iter().filter_map(|(_, role, _)| axis(*role)).collect()
         };
         let known = axes(&self.loops) == axes(loops) && !access.indices.iter().any(IndexExpr::has_data);
-        let number = |var: VarId| loops.iter().position(|(inner, ..)| *inner == var);
+        let number = |var: LoopVarId| loops.iter().position(|(inner, ..)| *inner == var);
         let in_numbers = |index: &IndexExpr| {
             index.substitute(&mut |atom| match atom {
                 Atom::Var(var) => number(*var).map(|at| IndexExpr::var(numbered_var(at))),
@@ -288,8 +287,8 @@ fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
 }
 
 /// The variable that stands for the loop of this number. No nest has so many variables of its own.
-fn numbered_var(number: usize) -> VarId {
-    VarId((1 << 30) + number as u32)
+fn numbered_var(number: usize) -> LoopVarId {
+    LoopVarId((1 << 30) + number as u32)
 }
 
 fn axis(role: Role) -> Option<Axis> {

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use tilewright_ir::nest::{Buffer, Stmt};
-use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, walk};
+use tilewright_ir::nest::{Access, Atom, Buffer, IndexExpr, Stmt};
+use tilewright_ir::{LoopNest, walk};
 
 /// Returns the nest with such buffers flattened to one dimension.
 pub(super) fn flatten_buffers(nest: &LoopNest) -> Cow<'_, LoopNest> {

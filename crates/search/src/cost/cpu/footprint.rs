@@ -1,7 +1,6 @@
 //! The memory footprint of an access while some of the loops around it run.
 
-use tilewright_ir::nest::Buffer;
-use tilewright_ir::{Access, Atom, IndexExpr, VarId};
+use tilewright_ir::nest::{Access, Atom, Buffer, IndexExpr, LoopVarId};
 
 use super::instructions::visit_loads;
 
@@ -21,7 +20,7 @@ impl Reach {
 
     /// The reach of a subscript, given the trip count of each variable's loop; 1 for variables that
     /// stay fixed.
-    pub fn of(index: &IndexExpr, trips: &dyn Fn(VarId) -> f64) -> Reach {
+    pub fn of(index: &IndexExpr, trips: &dyn Fn(LoopVarId) -> f64) -> Reach {
         let mut sum = Reach::FIXED;
         for term in index.terms() {
             let mut product = Reach { width: term.coefficient.unsigned_abs() as f64, values: 1.0 };
@@ -40,7 +39,7 @@ impl Reach {
         sum
     }
 
-    fn of_atom(atom: &Atom, trips: &dyn Fn(VarId) -> f64) -> Reach {
+    fn of_atom(atom: &Atom, trips: &dyn Fn(LoopVarId) -> f64) -> Reach {
         match atom {
             Atom::Var(var) => {
                 let trips = trips(*var).max(1.0);
@@ -100,7 +99,7 @@ pub(super) struct Region {
 impl Region {
     /// The region that an access touches, given the trip count of each variable's loop; 1 for
     /// variables that stay fixed.
-    pub fn of(access: &Access, trips: &dyn Fn(VarId) -> f64) -> Region {
+    pub fn of(access: &Access, trips: &dyn Fn(LoopVarId) -> f64) -> Region {
         let mut region = Region { count: access.indices.len().min(MAX_DIMS), ..Region::default() };
         for (at, index) in access.indices.iter().rev().enumerate() {
             let (from, reach) = (index.constant_part() as f64, Reach::of(index, trips));

@@ -3,9 +3,8 @@
 //! A branch is a frame that runs less than once. The count of a parallel loop is that of the
 //! busiest thread, so all times derived from it are those of that thread.
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, LoopKind};
-use tilewright_ir::{IndexExpr, LoopNest, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Atom, For, IndexExpr, LoopKind, LoopVarId};
 
 /// The number of samples for an expression of several variables.
 const SAMPLES: usize = 32;
@@ -54,7 +53,7 @@ pub(super) struct Frames {
     pub stack: Vec<FrameId>,
     /// The position in `stack` of each variable's open frame, and the variable of each open frame.
     depths: Vec<Option<usize>>,
-    open_vars: Vec<Option<VarId>>,
+    open_vars: Vec<Option<LoopVarId>>,
     /// The range of each variable: its first value, and one past its last.
     ranges: Vec<(i64, i64)>,
     pub root_statement: usize,
@@ -85,11 +84,11 @@ impl Frames {
     }
 
     /// The position of the open frame of a variable.
-    pub fn depth(&self, var: VarId) -> Option<usize> {
+    pub fn depth(&self, var: LoopVarId) -> Option<usize> {
         self.depths.get(var.index()).copied().flatten()
     }
 
-    fn push(&mut self, kind: FrameKind, trips: f64, var: Option<VarId>) {
+    fn push(&mut self, kind: FrameKind, trips: f64, var: Option<LoopVarId>) {
         let copies = if kind == FrameKind::Vector { 1.0 } else { trips };
         let parent = self.innermost();
         let runs = self.all[parent].runs * copies;
@@ -148,7 +147,7 @@ impl Frames {
 
     /// The share of iterations in which all conditions hold.
     pub fn share(&self, conditions: &[&IndexExpr]) -> f64 {
-        let mut vars: Vec<VarId> = conditions.iter().flat_map(|condition| condition.vars()).collect();
+        let mut vars: Vec<LoopVarId> = conditions.iter().flat_map(|condition| condition.vars()).collect();
         vars.sort_unstable();
         vars.dedup();
         let (mut hold, mut count) = (0, 0);
@@ -162,8 +161,8 @@ impl Frames {
     }
 
     /// Calls `evaluate` with representative values of the variables.
-    fn sample(&self, vars: Vec<VarId>, mut evaluate: impl FnMut(&mut Leaf<'_>)) {
-        let range = |var: &VarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
+    fn sample(&self, vars: Vec<LoopVarId>, mut evaluate: impl FnMut(&mut Leaf<'_>)) {
+        let range = |var: &LoopVarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
         let all = match vars.as_slice() {
             [] => 1,
             [one] if range(one).1 - range(one).0 <= ALL_VALUES => {
@@ -188,7 +187,7 @@ impl Frames {
 
     /// Assumes that a condition holds or fails, if that narrows the range of one variable. Returns
     /// the previous range, which `restore` takes.
-    pub fn assume(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
+    pub fn assume(&mut self, condition: &IndexExpr, holds: bool) -> Option<(LoopVarId, (i64, i64))> {
         let [term] = condition.terms() else { return None };
         let [Atom::Var(var)] = term.factors.as_slice() else { return None };
         let (by, rest) = (term.coefficient, condition.constant_part());
@@ -205,7 +204,7 @@ impl Frames {
         Some((*var, before))
     }
 
-    pub fn restore(&mut self, (var, before): (VarId, (i64, i64))) {
+    pub fn restore(&mut self, (var, before): (LoopVarId, (i64, i64))) {
         self.ranges[var.index()] = before;
     }
 }

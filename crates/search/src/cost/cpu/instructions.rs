@@ -7,8 +7,8 @@
 
 use std::collections::HashSet;
 
-use tilewright_ir::nest::{Buffer, Scope, Store};
-use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, ReduceOp, TensorId};
+use tilewright_ir::nest::{Access, Atom, Buffer, BufferId, Expr, ExprKind, IndexExpr, Scope, Store};
+use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp};
 use tilewright_target::Cpu;
 
 use super::footprint::LINE_BYTES;
@@ -150,7 +150,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Counts the operator of a reduction and its dependence chain.
-    fn reduce(&mut self, frames: &Frames, result: TensorId, value: Value, target: Frameset, folds: bool) {
+    fn reduce(&mut self, frames: &Frames, result: BufferId, value: Value, target: Frameset, folds: bool) {
         let all = value.deps | target;
         self.vector_ops(frames, all, value.dtype, 1.0);
         let mut latency = self.machine.latency;
@@ -166,7 +166,7 @@ impl<'a> Counter<'a> {
     /// Counts the cycles of a dependence chain. Unrolled iterations with the same result wait for
     /// each other. So do iterations of the innermost loop, unless each iteration has its own
     /// results. In that case, as many iterations overlap as the out-of-order window allows.
-    fn chain(&mut self, frames: &Frames, result: TensorId, target: Frameset, latency: f64) {
+    fn chain(&mut self, frames: &Frames, result: BufferId, target: Frameset, latency: f64) {
         let inner = innermost_serial(frames);
         if inner == 0 {
             return;
@@ -339,7 +339,7 @@ impl<'a> Counter<'a> {
         }
         let aligned = access.indices.iter().zip(&self.strides[access.tensor.index()]).all(|(index, stride)| {
             let bytes = *stride as f64 * element;
-            let on_lane = |term: &tilewright_ir::Term| {
+            let on_lane = |term: &tilewright_ir::nest::Term| {
                 matches!(term.factors.as_slice(), [Atom::Var(var)] if frames.depth(*var) == Some(lane))
             };
             let fits = |by: i64| (by as f64 * bytes) % width == 0.0;

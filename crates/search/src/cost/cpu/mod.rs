@@ -41,9 +41,8 @@ mod traffic;
 #[cfg(test)]
 mod tests;
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, If, Stmt, Store};
-use tilewright_ir::{IndexExpr, LoopNest};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Atom, For, If, IndexExpr, Stmt, Store};
 use tilewright_target::Cpu;
 
 use frames::{FrameKind, Frames};

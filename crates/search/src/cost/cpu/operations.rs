@@ -1,6 +1,7 @@
 //! The costs of single operations.
 
-use tilewright_ir::{BinaryOp, Builtin, Expr, ExprKind, Number};
+use tilewright_ir::nest::{Expr, ExprKind};
+use tilewright_ir::{BinaryOp, Builtin, Number};
 
 /// Returns true for conversions between scalar integers, which are part of loads, stores and
 /// arithmetic.

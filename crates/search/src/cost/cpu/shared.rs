@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tilewright_ir::{Access, Expr, ExprKind, VarId};
+use tilewright_ir::nest::{Access, Expr, ExprKind, LoopVarId};
 
 use super::footprint::Region;
 
@@ -30,7 +30,7 @@ struct ValueGroup {
 }
 
 /// The shares of all values in an expression. `trips` returns the trip counts of unrolled loops.
-pub(super) fn shares(value: &Expr, trips: &dyn Fn(VarId) -> f64) -> Shares {
+pub(super) fn shares(value: &Expr, trips: &dyn Fn(LoopVarId) -> f64) -> Shares {
     if !loads_repeatedly(value) {
         return Shares::new();
     }
@@ -55,7 +55,7 @@ fn loads_repeatedly(value: &Expr) -> bool {
 /// Adds a value and its operands to groups. Returns `None` if the value contains no load.
 fn collect<'e>(
     expr: &'e Expr,
-    trips: &dyn Fn(VarId) -> f64,
+    trips: &dyn Fn(LoopVarId) -> f64,
     groups: &mut HashMap<u64, ValueGroup>,
 ) -> Option<ValueShape<'e>> {
     let shape = match &expr.kind {

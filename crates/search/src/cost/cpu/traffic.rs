@@ -5,8 +5,7 @@
 //! loads its own lines. Calls follow each other, so data that fits into a cache as a whole stays
 //! there.
 
-use tilewright_ir::nest::{LoopNest, Scope};
-use tilewright_ir::{Access, TensorId, VarId};
+use tilewright_ir::nest::{Access, BufferId, LoopNest, LoopVarId, Scope};
 use tilewright_target::Cpu;
 
 use super::footprint::{LINE_BYTES, Lines, Region};
@@ -27,7 +26,7 @@ const SCATTERED_FACTOR: f64 = 2.0;
 
 /// One access at its position in the nest.
 struct RecordedAccess {
-    buffer: TensorId,
+    buffer: BufferId,
     written: bool,
     /// The frames around the access, outermost first, and the bytes of the lines that it touches
     /// while each frame runs once.
@@ -43,7 +42,7 @@ struct RecordedAccess {
 
 /// The data of one buffer that is touched while a frame runs.
 struct TouchedBuffer {
-    buffer: TensorId,
+    buffer: BufferId,
     /// The bytes of all accesses together, without overlap.
     sum: f64,
     region: Region,
@@ -94,7 +93,7 @@ impl<'a> Traffic<'a> {
         // From the inside out, each step adds one running frame.
         for running in (0..=depth).rev() {
             if running == depth || contains_frame(moves, running) {
-                let trips = |var: VarId| match frames.depth(var) {
+                let trips = |var: LoopVarId| match frames.depth(var) {
                     Some(place) if place >= running => frames.frame_at(place).trips,
                     _ => 1.0,
                 };
@@ -211,7 +210,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-fn add_touched(all: &mut Vec<TouchedBuffer>, buffer: TensorId, bytes: f64, region: &Region) {
+fn add_touched(all: &mut Vec<TouchedBuffer>, buffer: BufferId, bytes: f64, region: &Region) {
     match all.iter_mut().find(|touched| touched.buffer == buffer) {
         Some(touched) => {
             touched.sum += bytes;

@@ -5,8 +5,10 @@
 //! iteration fetches them again. Threads run at the same time, so the elements of all threads count
 //! from the beginning.
 
+use tilewright_ir::ids::InNest;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
-use tilewright_ir::{Access, IndexExpr, LoopNest, Range, SymbolId, VarId};
+use tilewright_ir::nest::{Access, IndexExpr, LoopVarId, Range};
+use tilewright_ir::{LoopNest, SymbolId};
 
 use super::lanes::SECTOR_BYTES;
 
@@ -16,7 +18,7 @@ const BLOCK_CACHE_BYTES: f64 = 32768.0;
 /// A loop of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
-    pub var: VarId,
+    pub var: LoopVarId,
     pub trips: f64,
     pub is_thread_loop: bool,
 }
@@ -58,8 +60,8 @@ fn touched_sectors(nest: &LoopNest, access: &Access, inside: &InnerLoops) -> f64
 /// The loops over which elements are counted; all other variables stay fixed.
 struct InnerLoops(Vec<Loop>);
 
-impl Knowledge for InnerLoops {
-    fn range(&self, var: VarId) -> Option<Range> {
+impl Knowledge<InNest> for InnerLoops {
+    fn range(&self, var: LoopVarId) -> Option<Range> {
         let own = self.0.iter().find(|own| own.var == var)?;
         Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant(own.trips as i64) })
     }

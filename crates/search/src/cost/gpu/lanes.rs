@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::{Access, LoopNest, VarId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, Atom, LoopVarId};
 
 /// The size of a sector, the unit of transfer of global memory, in bytes.
 pub(super) const SECTOR_BYTES: i64 = 32;
@@ -41,13 +41,13 @@ impl Pattern {
     pub fn of(
         nest: &LoopNest,
         access: &Access,
-        threads: &[(VarId, i64)],
-        unrolled: &[(VarId, i64)],
+        threads: &[(LoopVarId, i64)],
+        unrolled: &[(LoopVarId, i64)],
     ) -> Pattern {
         let buffer = nest.buffer(access.tensor);
         let bytes = buffer.dtype.bytes() as i64;
         let strides = buffer.strides();
-        let place = |values: &dyn Fn(VarId) -> i64, lane: i64| -> i64 {
+        let place = |values: &dyn Fn(LoopVarId) -> i64, lane: i64| -> i64 {
             let mut leaf = |atom: &Atom| match atom {
                 Atom::Var(var) => Some(values(*var)),
                 // A data-dependent index may have any value.
@@ -69,16 +69,16 @@ impl Pattern {
         };
         let places = (0..lanes).map(|lane| {
             let values = at_lane(lane);
-            let value = |var: VarId| values.iter().find(|(own, _)| *own == var).map_or(0, |(_, at)| *at);
+            let value = |var: LoopVarId| values.iter().find(|(own, _)| *own == var).map_or(0, |(_, at)| *at);
             place(&value, lane) * bytes
         });
-        let step = |own: VarId| place(&|var| i64::from(var == own), 0) - place(&|_| 0, 0);
+        let step = |own: LoopVarId| place(&|var| i64::from(var == own), 0) - place(&|_| 0, 0);
         let along = unrolled.iter().filter(|(var, _)| step(*var) == 1).max_by_key(|(_, trips)| *trips);
         let fits = |width: &i64| {
             along.is_some_and(|(_, trips)| trips % width == 0) && width * bytes <= MAX_ACCESS_BYTES
         };
         // All accesses must begin at a multiple of the width.
-        let vars: BTreeSet<VarId> = access.indices.iter().flat_map(|index| index.vars()).collect();
+        let vars: BTreeSet<LoopVarId> = access.indices.iter().flat_map(|index| index.vars()).collect();
         let others = || vars.iter().filter(|var| along.is_none_or(|(own, _)| own != *var));
         let aligned =
             |width: &i64| place(&|_| 0, 0) % width == 0 && others().all(|var| step(*var) % width == 0);

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::nest::{
+    Access, Axis, BufferId, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store, Sync,
+};
 use tilewright_ir::walk::any_loop;
-use tilewright_ir::{Access, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::{BinaryOp, LoopNest};
 use tilewright_target::Gpu;
 
 use super::cache;
@@ -56,7 +58,7 @@ pub(super) struct Block {
 /// A loop around a statement.
 #[derive(Clone, Copy, Debug)]
 struct EnclosingLoop {
-    var: VarId,
+    var: LoopVarId,
     kind: LoopKind,
     trips: f64,
 }
@@ -80,7 +82,7 @@ pub(super) struct Walk<'a> {
     share: f64,
     is_prefetched: bool,
     block: Block,
-    tensors: HashMap<TensorId, f64>,
+    tensors: HashMap<BufferId, f64>,
 }
 
 impl<'a> Walk<'a> {
@@ -175,7 +177,7 @@ impl<'a> Walk<'a> {
 
     /// Counts a buffer. Outside of thread loops, a register buffer holds the elements of all
     /// threads; inside, each thread has a buffer of its own.
-    fn allocate(&mut self, buffer: TensorId) {
+    fn allocate(&mut self, buffer: BufferId) {
         let own = self.nest.buffer(buffer);
         match own.scope {
             Scope::Shared => self.block.shared_bytes += own.bytes() as f64,
@@ -244,7 +246,7 @@ impl<'a> Walk<'a> {
         if buffer.scope == Scope::Register {
             return;
         }
-        let mentioned = |var: VarId| access.indices.iter().any(|index| index.mentions(var));
+        let mentioned = |var: LoopVarId| access.indices.iter().any(|index| index.mentions(var));
         let innermost = self.loops.iter().rposition(|own| mentioned(own.var)).unwrap_or(0);
         let mut runs = self.share;
         for (at, own) in self.loops.iter().enumerate() {
@@ -288,19 +290,19 @@ impl<'a> Walk<'a> {
     }
 
     /// The thread loops around the current statement, first dimension first.
-    fn thread_loops(&self) -> Vec<(VarId, i64)> {
+    fn thread_loops(&self) -> Vec<(LoopVarId, i64)> {
         let axis = |own: &EnclosingLoop| match own.kind {
             LoopKind::Thread(axis) => Some((axis, own.var, own.trips as i64)),
             _ => None,
         };
-        let mut found: Vec<(Axis, VarId, i64)> = self.loops.iter().filter_map(axis).collect();
+        let mut found: Vec<(Axis, LoopVarId, i64)> = self.loops.iter().filter_map(axis).collect();
         found.sort_by_key(|(axis, ..)| *axis);
         found.into_iter().map(|(_, var, trips)| (var, trips)).collect()
     }
 
     /// The unrolled loops whose iterations can become one wide access. Only for shared memory does
     /// the compiler find wide accesses in loops without vectorisation.
-    fn widenable_loops(&self, access: &Access, kind: AccessKind) -> Vec<(VarId, i64)> {
+    fn widenable_loops(&self, access: &Access, kind: AccessKind) -> Vec<(LoopVarId, i64)> {
         let written_out = |own: &&EnclosingLoop| {
             matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)
                 && access.indices.last().is_some_and(|index: &IndexExpr| index.mentions(own.var))
