@@ -22,13 +22,13 @@ use crate::nest::{BufferId, LoopVarId};
 use crate::program::{TensorId, VarId};
 
 /// An id: the position of an entry in a table.
-pub trait Id: Copy + Debug + Eq + Ord + Hash + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Id: Copy + Debug + Eq + Ord + Hash + Serialize + DeserializeOwned + 'static {
     /// The position in the table that the id points into.
     fn index(self) -> usize;
 }
 
 /// A set of ids. The supertraits let types with a set as their parameter derive these traits.
-pub trait Ids: sealed::Sealed + Copy + Debug + Eq + Ord + Hash + Default + Send + Sync + 'static {
+pub trait Ids: sealed::Sealed + Copy + Debug + Eq + Ord + Hash + Default + 'static {
     /// What an access reads or writes.
     type Tensor: Id;
     /// What a subscript depends on.

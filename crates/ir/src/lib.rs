@@ -15,7 +15,8 @@
 //! A [`UncheckedProgram`](unchecked::UncheckedProgram) is a program before its checks.
 //! [`mod@check`] decides what it means, whoever made it.
 //!
-//! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores.
+//! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores. Its
+//! expressions are those of programs with other [`ids`], and so of other types.
 //!
 //! [`arithmetic`] defines operators and functions on single numbers. Read next: [`program`] for the
 //! structure of a program, [`index`] for subscripts, [`prove`] for proofs about subscripts,

@@ -242,7 +242,7 @@ impl DependenceCheck<'_> {
         second: &Execution,
         dependence: &Dependence,
     ) -> Answer<Option<(Vec<i64>, Vec<i64>)>> {
-        if self.draft.has_private_elements(self.draft.buffer_of(dependence.tensor))
+        if self.draft.has_private_elements(Draft::buffer_of(dependence.tensor))
             || dependence.relaxed && !self.is_concurrent(first)
         {
             return Ok(None);

@@ -5,7 +5,7 @@ use tilewright_ir::nest::BufferId;
 
 use super::Planner;
 use crate::analysis::operations;
-use crate::draft::Parent;
+use crate::draft::{Draft, Parent};
 use crate::step::Step;
 
 /// The largest cost, in operations, of an expression that is repeated rather than stored.
@@ -16,7 +16,7 @@ impl<M> Planner<'_, M> {
     pub(super) fn inline_stages(&mut self) {
         for at in 0..self.draft.program.tensors.len() {
             let tensor = TensorId(at as u32);
-            if self.is_cheap_to_repeat(self.draft.buffer_of(tensor)) {
+            if self.is_cheap_to_repeat(Draft::buffer_of(tensor)) {
                 let tensor = self.draft.program.tensor(tensor).name.clone();
                 self.try_steps(|planner| planner.try_step(Step::Inline { tensor }));
             }

@@ -22,7 +22,7 @@ impl<'a> Draft<'a> {
             return Err(Illegal::UnknownSize(open.name.clone()));
         }
         let named = program.tensors.iter().enumerate();
-        let named = named.map(|(at, tensor)| (tensor.name.clone(), buffer_of(TensorId(at as u32))));
+        let named = named.map(|(at, tensor)| (tensor.name.clone(), Draft::buffer_of(TensorId(at as u32))));
         let mut draft = Draft {
             program,
             capabilities: target.hardware().capabilities(),
@@ -78,7 +78,7 @@ impl<'a> Draft<'a> {
     /// Builds a statement inside the loops over its own variables.
     fn statement_nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Vec<Node> {
         let id = StatementId(self.statements.len());
-        let target = buffer_of(statement.target);
+        let target = Draft::buffer_of(statement.target);
         let name = self.next_name(target);
         let number = self.statements.len();
         let mut values = around.to_vec();
@@ -139,28 +139,17 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The buffer of a tensor of the program. A draft begins with one buffer for each tensor, in order,
-/// and no step removes an entry from the table of buffers.
-pub(super) fn buffer_of(tensor: TensorId) -> BufferId {
-    BufferId(tensor.0)
-}
-
-/// The tensor of the program that a buffer stands for, if it is one of the first buffers of the
-/// draft: the inverse of [`buffer_of`].
-pub(super) fn tensor_of(buffer: BufferId, program: &Program) -> Option<TensorId> {
-    (buffer.index() < program.tensors.len()).then_some(TensorId(buffer.0))
-}
-
+/// What a checked program promises about the variables of its expressions.
 const IN_SCOPE: &str = "a statement mentions only its own variables and those of the loops around it";
 
 /// A subscript or bound of the program, given the values of the variables in scope.
 fn index_in_draft(index: &ir::IndexExpr, values: &[(VarId, IndexExpr)]) -> IndexExpr {
-    index.map_ids(&|tensor| Some(buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
+    index.map_ids(&|tensor| Some(Draft::buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
 }
 
 /// A value of the program, given the values of the variables in scope.
 fn value_in_draft(value: &ir::Expr, values: &[(VarId, IndexExpr)]) -> Expr {
-    value.map_ids(&|tensor| Some(buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
+    value.map_ids(&|tensor| Some(Draft::buffer_of(tensor)), &|var| value_of(var, values)).expect(IN_SCOPE)
 }
 
 fn value_of(var: VarId, values: &[(VarId, IndexExpr)]) -> Option<IndexExpr> {

@@ -227,14 +227,16 @@ impl Draft<'_> {
         self.program.tensor(id).role == Role::Input { constant: true }
     }
 
-    /// The buffer of a tensor of the program.
-    pub fn buffer_of(&self, tensor: TensorId) -> BufferId {
-        build::buffer_of(tensor)
+    /// The buffer of a tensor of the program. A draft begins with one buffer for each tensor, in
+    /// the order of the program, and nothing ever removes an entry from the table of buffers.
+    pub fn buffer_of(tensor: TensorId) -> BufferId {
+        BufferId(tensor.0)
     }
 
-    /// The tensor of the program that a buffer stands for; none if a step has added the buffer.
+    /// The tensor of the program whose buffer this is: the inverse of `buffer_of`. None for a
+    /// buffer that a step has added.
     pub fn tensor_of(&self, buffer: BufferId) -> Option<TensorId> {
-        build::tensor_of(buffer, self.program)
+        (buffer.index() < self.program.tensors.len()).then_some(TensorId(buffer.0))
     }
 
     /// The loop behind a variable.
