@@ -118,7 +118,7 @@ fn random_inputs_have_a_range() {
     folder.fails(
         "run ends.tw --sizes N=5 --in low=uniform(0,1)",
         1,
-        &["low is a result that `ends` defines by itself"],
+        &["low is a result that `ends` computes"],
     );
 }
 
@@ -575,7 +575,7 @@ fn damaged_and_foreign_npy_files_are_refused() {
         ),
         ("fortran", text("<f4", "True", "(4,)"), "Fortran order"),
         ("big", text(">f4", "False", "(4,)"), "big-endian (>f4)"),
-        ("complex", text("<c8", "False", "(2,)"), "it holds <c8"),
+        ("complex", text("<c8", "False", "(2,)"), "it holds elements of type <c8"),
         ("negative", text("<f4", "False", "(-4,)"), "(-4,)"),
         ("huge", text("<f4", "False", "(99999999999, 99999999999)"), "which is larger than any memory"),
         ("large", text("<f4", "False", "(1000000000000,)"), "it is cut short"),

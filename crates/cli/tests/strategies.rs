@@ -120,7 +120,7 @@ fn mistakes_are_said_before_anything_is_measured() {
         ("--strategies grid", 2, "`grid` tries all points of spaces with at most"),
         ("--share 0", 2, "a share of the space"),
         ("--seeds 0", 2, "write a number of seeds from 1 to 1000"),
-        ("--seeds 7-6", 2, "the first and the last of them"),
+        ("--seeds 7-6", 2, "or a range such as 6-10"),
         ("--target interp", 2, "--target interp has none"),
         ("--template bad.template", 1, "line 1: `Q` is not a size, a loop of this program or a number"),
         ("--template missing", 1, "missing: "),

@@ -237,7 +237,7 @@ fn inputs_are_taken_as_run_takes_them() {
     // The worker has received the data: the lookup with index 9 is out of bounds.
     let far = folder.tilewright("tune look.tw --in T=t.npy --in I=far.npy --trials 3");
     assert_eq!((far.status, far.out.as_str()), (1, ""), "{}", far.err);
-    assert!(far.err.contains("does not run") && far.err.contains('9'), "{}", far.err);
+    assert!(far.err.contains("cannot run the program") && far.err.contains('9'), "{}", far.err);
     for inputs in
         ["--in T=none.npy", "--in T=square.npy", "--in T=i.npy --sizes M=2", "--sizes N=3 --in T=t.npy"]
     {

@@ -143,5 +143,5 @@ fn a_template_is_searched_in_the_place_of_the_analysis() {
     folder.fails(&format!("{other} --replay a.tape"), 1, &["--template"]);
     folder.write("bad.template", "knob u = one of x\n");
     let bad = line.replace("t.template", "bad.template");
-    folder.fails(&bad, 1, &["the template cannot be used: line 1: `one of` takes numbers"]);
+    folder.fails(&bad, 1, &["the template cannot be used: line 1: `one of` takes whole numbers"]);
 }

@@ -255,7 +255,7 @@ fn has(steps: &str, parts: &[&str]) {
 
 #[test]
 fn few_results_are_shared_by_default() {
-    let warps = ["bind C.beside -> thread.y", "lane:32", "bind C.lane -> thread.x"];
+    let warps = ["bind C.row_thread -> thread.y", "lane:32", "bind C.lane -> thread.x"];
     has(&by_default(ROWS, &[("N", 33), ("K", 1000)]), &warps);
     has(&by_default(ROWS, &[("N", 3), ("K", 1100)]), &["bind C.i -> block.x", "lane:256"]);
     has(&by_default(ROWS, &[("N", 2), ("K", 9000)]), &["rfactor C.part -> C_parts", "lane:256"]);

@@ -630,7 +630,7 @@ fn threads_of_a_block_share_the_reductions_of_what_is_computed_there() {
     let host = schedule("bind out.b -> block.x\nbind out.p -> thread.x\ncompute_at h, out.b");
     let steps = complete(&program, host, &[StatementName::first("out")], &gpu).unwrap();
     let text = steps.to_string();
-    assert!(text.contains("-> h_parts") && text.contains("-> W_turned packed (d1, d0)"), "{text}");
+    assert!(text.contains("-> h_parts") && text.contains("-> W_transposed packed (d1, d0)"), "{text}");
     let nest = apply(&program, &steps, &gpu).unwrap();
     let loops = print::nest(&nest);
     assert!(loops.contains("shared float32 h_parts[6, 16]"), "six parts of four steps:\n{loops}");

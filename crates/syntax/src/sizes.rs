@@ -5,7 +5,7 @@
 //! let function = &module.ast.functions[0];
 //! let mut sizes = tilewright_syntax::sizes::Sizes::default();
 //! let param = &function.params[0];
-//! sizes.take(&param.name, &param.ty, &[7], "x").expect("7 is odd");
+//! sizes.infer_from_shape(&param.name, &param.ty, &[7], "x").expect("7 is odd");
 //! assert_eq!(sizes.bindings.get("H"), Some(3));
 //! ```
 

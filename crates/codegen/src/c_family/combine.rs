@@ -161,10 +161,14 @@ impl Emitter<'_> {
         Ok(conditions)
     }
 
-    /// The value of the thread, or the neutral element if the thread does not take part.
+    /// The value of the thread, or the neutral element if the thread does not take part. Minima and
+    /// maxima ignore NaN, so a thread whose value is NaN contributes the neutral element too.
     fn thread_value(&mut self, value: &Expr, op: ReduceOp, conditional: bool) -> Emit<CExpr> {
-        let thread_value = self.value(value)?;
         let neutral = self.literal(neutral(op, value.dtype), value.dtype);
+        let mut thread_value = self.value(value)?;
+        if value.dtype.is_float() && matches!(op, ReduceOp::Min | ReduceOp::Max) {
+            thread_value = self.reduce_value(op, &neutral, &thread_value, value.dtype);
+        }
         Ok(if conditional {
             CExpr::conditional(&CExpr::atom("tw_active"), &thread_value, &neutral)
         } else {

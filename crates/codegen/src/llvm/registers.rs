@@ -1,8 +1,8 @@
 //! Register buffers: one stack slot for each value, which LLVM promotes to a register.
 //!
-//! A slot holds one element, or one element for each lane of a vector loop. [`choose_storage`] chooses
-//! between the two from all accesses to the buffer, before any code is emitted. A buffer whose
-//! accesses suit neither becomes an array on the stack.
+//! A slot holds one element, or one element for each lane of a vector loop. [`choose_storage`]
+//! chooses between the two from all accesses to the buffer, before any code is emitted. A buffer
+//! whose accesses suit neither becomes an array on the stack.
 
 use std::collections::BTreeMap;
 

@@ -36,8 +36,8 @@
 //! let mistakes = p.build().expect_err("the last element of x does not exist");
 //! assert_eq!(
 //!     mistakes[0].to_string(),
-//!     "`x(i + 1)` leaves its tensor: the index of dimension 0 is 1 and the extent is 1 at i = 0
-//!     with N = 1"
+//!     "`x(i + 1)` leaves its tensor: the index of dimension 0 is 1 and the extent is 1 at i = 0 \
+//!      with N = 1"
 //! );
 //! ```
 //!

@@ -42,9 +42,9 @@ pub trait Names<I: Ids = InProgram> {
     fn is_exact(&self) -> bool {
         false
     }
-    /// Returns true if the tensor holds 16-bit floats. Only exact text depends on it.
-    fn is_narrow(&self, _: I::Tensor) -> bool {
-        false
+    /// The tensor's type if it holds 16-bit floats. Only exact text depends on it.
+    fn narrow_type(&self, _: I::Tensor) -> Option<DType> {
+        None
     }
     /// The name that stands for a value read from data, if it has one.
     fn data(&self, _: &Data<I>) -> Option<&str> {
@@ -212,7 +212,7 @@ pub fn expr<I: Ids>(value: &Expr<I>, names: &dyn Names<I>) -> String {
 }
 
 fn expr_at<I: Ids>(value: &Expr<I>, names: &dyn Names<I>, at_least: Precedence) -> String {
-    Context { names, wanted: None, is_narrow: false }.expr(value, at_least)
+    Context { names, wanted: None, narrow: None, types_literals: false }.expr(value, at_least)
 }
 
 /// The surroundings of an expression.
@@ -221,9 +221,12 @@ struct Context<'n, I: Ids> {
     names: &'n dyn Names<I>,
     /// The type that a literal without a type takes here, where one is known.
     wanted: Option<DType>,
-    /// Whether the value is stored as a 16-bit float. It is computed in float32, but a text whose
-    /// type is float32 would not fit. So the text leaves out the conversions to float32.
-    is_narrow: bool,
+    /// The type if the value is stored as a 16-bit float. It is computed in float32, but a text
+    /// whose type is float32 would not fit. So the text leaves out the conversions to float32.
+    narrow: Option<DType>,
+    /// Whether a literal shows the type `narrow`: no other operand does, and beside an integer a
+    /// float without a type would be a float32.
+    types_literals: bool,
 }
 
 impl<I: Ids> Context<'_, I> {
@@ -231,6 +234,11 @@ impl<I: Ids> Context<'_, I> {
         let names = self.names;
         let (text, precedence) = match &value.kind {
             ExprKind::Literal(number) => {
+                if let Some(narrow) = self.narrow.filter(|_| self.types_literals)
+                    && number.convert(narrow).as_f64() == number.as_f64()
+                {
+                    return literal::literal(*number, narrow, Style::Typed, at_least);
+                }
                 let style = match names.is_exact() {
                     false => Style::Short,
                     true if self.wanted == Some(value.dtype) => Style::Exact,
@@ -264,7 +272,7 @@ impl<I: Ids> Context<'_, I> {
             ExprKind::Call(builtin, arguments) => {
                 (self.for_operands(arguments).call(builtin.name(), arguments), Precedence::Leaf)
             }
-            ExprKind::Cast(operand) if self.is_narrow && value.dtype == DType::Float32 => {
+            ExprKind::Cast(operand) if self.narrow.is_some() && value.dtype == DType::Float32 => {
                 return self.without_type().expr(operand, at_least);
             }
             ExprKind::Cast(operand) => {
@@ -281,7 +289,7 @@ impl<I: Ids> Context<'_, I> {
 
     /// The context of an operand whose type does not matter here.
     fn for_untyped_operand(self) -> Self {
-        Context { wanted: None, is_narrow: false, ..self }
+        Context { wanted: None, narrow: None, ..self }
     }
 
     /// The context of operands that share one type. A literal takes the type of an operand whose
@@ -290,7 +298,10 @@ impl<I: Ids> Context<'_, I> {
         let shared = operands.first().map(|operand| operand.dtype);
         let is_shown = operands.iter().any(shows_type);
         let wanted = shared.filter(|own| is_shown || self.wanted == Some(*own));
-        Context { wanted, is_narrow: self.is_narrow && shared == Some(DType::Float32), ..self }
+        let narrow = self.narrow.filter(|_| shared == Some(DType::Float32));
+        let types_literals =
+            operands.iter().any(is_integer_as_float) && !operands.iter().any(|own| shows_narrow(own, narrow));
+        Context { wanted, narrow, types_literals, ..self }
     }
 
     /// The context of the operands of arithmetic. Arithmetic on indices and on numbers without a
@@ -307,7 +318,7 @@ impl<I: Ids> Context<'_, I> {
     /// An index as a value of this type.
     fn index_value(self, inner: &IndexExpr<I>, dtype: DType, at_least: Precedence) -> String {
         let is_plain = match self.names.is_exact() {
-            true => self.is_narrow && dtype == DType::Float32,
+            true => self.narrow.is_some() && dtype == DType::Float32,
             false => !dtype.is_float(),
         };
         match is_plain {
@@ -364,6 +375,26 @@ fn shows_type<I: Ids>(value: &Expr<I>) -> bool {
     }
 }
 
+/// Returns true for an integer that is converted to float32.
+fn is_integer_as_float<I: Ids>(value: &Expr<I>) -> bool {
+    match &value.kind {
+        ExprKind::Cast(operand) => value.dtype == DType::Float32 && !operand.dtype.is_float(),
+        ExprKind::Unary(_, operand) => is_integer_as_float(operand),
+        _ => false,
+    }
+}
+
+/// Returns true if the text of a value has this 16-bit type, once it leaves out the conversions to
+/// float32.
+fn shows_narrow<I: Ids>(value: &Expr<I>, narrow: Option<DType>) -> bool {
+    match &value.kind {
+        _ if Some(value.dtype) == narrow => true,
+        ExprKind::Cast(operand) => value.dtype == DType::Float32 && shows_narrow(operand, narrow),
+        ExprKind::Select(operands) => operands[1..].iter().any(|operand| shows_narrow(operand, narrow)),
+        _ => value.operands().iter().any(|operand| shows_narrow(operand, narrow)),
+    }
+}
+
 /// A tensor's type and shape as text: `float32(M, K)`.
 pub fn tensor_type(program: &Program, id: TensorId) -> String {
     let tensor = program.tensor(id);
@@ -374,13 +405,14 @@ pub fn tensor_type(program: &Program, id: TensorId) -> String {
 /// A statement as text, without its ranges.
 pub fn statement(statement: &Statement, names: &dyn Names) -> String {
     let wanted = Some(statement.value.dtype);
-    let is_narrow = names.is_narrow(statement.target);
+    let narrow = names.narrow_type(statement.target);
     let operator = match statement.update {
         Update::Assign => "=".to_owned(),
         Update::Reduce { op, reset } => format!("{}{}", op.symbol(), if reset { "!" } else { "" }),
     };
     let target = element(statement.target, &statement.indices, names);
-    let value = Context { names, wanted, is_narrow }.expr(&statement.value, Precedence::Ternary);
+    let value =
+        Context { names, wanted, narrow, types_literals: false }.expr(&statement.value, Precedence::Ternary);
     format!("{target} {operator} {value}")
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::{Names, index, range, statement};
+use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::program::{
@@ -211,9 +212,9 @@ impl Names for SourceNames<'_> {
     fn is_exact(&self) -> bool {
         true
     }
-    fn is_narrow(&self, id: TensorId) -> bool {
+    fn narrow_type(&self, id: TensorId) -> Option<DType> {
         let dtype = self.program.tensor(id).dtype;
-        dtype != dtype.compute_type()
+        (dtype != dtype.compute_type()).then_some(dtype)
     }
     fn data(&self, data: &Data) -> Option<&str> {
         self.bound.iter().find(|(own, _)| *own == data).map(|(_, name)| name.as_str())

@@ -1,12 +1,12 @@
 //! Checks that every store that claims an instance computes the instance's value.
 //!
 //! The check walks the expressions of the program and the nest side by side. A *scene* is the set
-//! of all situations in which the two are compared (`comparison.rs`). A situation is a vector with the
-//! iteration of the store, the instance that the store claims, and the coordinates that the walk
-//! has added since. If a condition on indices selects between two expressions, the scene is split.
-//! If both expressions are loads, the program's read sees a version, and the nest's load sees the
-//! value that some store wrote. The walk follows a copy to the copied value, and an inlined tensor
-//! to the program's expression for it.
+//! of all situations in which the two are compared (`comparison.rs`). A situation is a vector with
+//! the iteration of the store, the instance that the store claims, and the coordinates that the
+//! walk has added since. If a condition on indices selects between two expressions, the scene is
+//! split. If both expressions are loads, the program's read sees a version, and the nest's load
+//! sees the value that some store wrote. The walk follows a copy to the copied value, and an
+//! inlined tensor to the program's expression for it.
 
 use tilewright_ir::ids::{Ids, InNest, InProgram};
 use tilewright_ir::nest::ClaimRole;

@@ -26,7 +26,8 @@ pub use peak_file::PeakFile;
 const SAMPLING_TIME: Duration = Duration::from_millis(150);
 /// The least number of samples.
 const LEAST_SAMPLES: usize = 4;
-/// The array for reading memory has `CACHE_MULTIPLE` times the size of the last cache, within these bounds.
+/// The array for reading memory has `CACHE_MULTIPLE` times the size of the last cache, within these
+/// bounds.
 const CACHE_MULTIPLE: usize = 2;
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 768 << 20;

@@ -1,5 +1,6 @@
 //! The quality of the best candidate so far as a step function: the median of a strategy's
-//! searches, and a band that contains all of them, or the middle half if more than [`MOST_FULL_BAND_SEARCHES`] ran.
+//! searches, and a band that contains all of them, or the middle half if more than
+//! [`MOST_FULL_BAND_SEARCHES`] ran.
 
 use super::spread::{Spread, quality};
 use tilewright_tuner::compare::{Improvement, ProgramResult, SearchResult, StrategyResult};

@@ -15,8 +15,8 @@ use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
 
 /// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
-/// GPU busy is taken. Along columns, the first of which at least `LEAST_USED_PERCENT` percent are real results is
-/// taken.
+/// GPU busy is taken. Along columns, the first of which at least `LEAST_USED_PERCENT` percent are
+/// real results is taken.
 const TILE_SIZES: [i64; 2] = [64, 32];
 const LEAST_USED_PERCENT: i64 = 75;
 /// The most threads of a block along each loop.

@@ -11,8 +11,8 @@
 //!
 //! No barrier is needed if both accesses read. Nor is one needed if the two accesses never touch
 //! the same element ([`BlockAccess::is_disjoint`]), or if the same thread makes both whenever they
-//! do ([`BlockAccess::is_by_same_thread`]). The schedule's legality is assumed: within one iteration
-//! of the loops around them, no two threads write the same element.
+//! do ([`BlockAccess::is_by_same_thread`]). The schedule's legality is assumed: within one
+//! iteration of the loops around them, no two threads write the same element.
 
 use std::collections::BTreeSet;
 
@@ -151,8 +151,8 @@ impl BlockAccess {
     }
 
     /// Returns true when the subscripts that are equal in both accesses determine the thread,
-    /// whatever the iterations of the loops that have gone on are. The variables of such a subscript
-    /// are the digits of a number in mixed radix, as in `8*t + i` with `i` below 8.
+    /// whatever the iterations of the loops that have gone on are. The variables of such a
+    /// subscript are the digits of a number in mixed radix, as in `8*t + i` with `i` below 8.
     fn determine_threads<'e>(
         &self,
         subscripts: impl Iterator<Item = (&'e IndexExpr, &'e IndexExpr)>,

@@ -3,8 +3,8 @@
 //! The walk goes through the statements of a block in the order in which its threads run them, and
 //! remembers the accesses since the last barrier. A statement needs a barrier before it if it
 //! accesses an element of the same buffer from another thread and one of the two accesses writes.
-//! The body of a loop is walked twice, the second time with the accesses that its end leaves, because
-//! the next iteration follows those.
+//! The body of a loop is walked twice, the second time with the accesses that its end leaves,
+//! because the next iteration follows those.
 //!
 //! `access.rs` decides which accesses conflict.
 
