@@ -7,6 +7,13 @@
 //! the expressions of loop nests. [`IndexExpr::map_ids`] and [`Expr::map_ids`] take an expression
 //! from one set to the other.
 //!
+//! ```compile_fail,E0308
+//! use tilewright_ir::{IndexExpr, VarId, nest};
+//!
+//! let variable = IndexExpr::var(VarId(0));
+//! let sum = nest::IndexExpr::constant(1).add(&variable); // of two sets
+//! ```
+//!
 //! Scalars have the same ids in both: a loop nest has the scalars of its program.
 
 use std::fmt::Debug;

@@ -1,9 +1,10 @@
 //! Loop nests with explicit loops: the only input of code generation.
 //!
 //! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs
-//! with its own ids: an [`Access`] names a buffer by its [`BufferId`], and subscripts depend on loop
-//! variables by their [`LoopVarId`]. The names [`Expr`], [`IndexExpr`] and so on of this module stand
-//! for expressions with these ids. Sizes are numbers here, so no subscript holds a symbol.
+//! with its own [`ids`](crate::ids): an [`Access`] names a buffer by its [`BufferId`], and
+//! subscripts depend on loop variables by their [`LoopVarId`]. The names [`Expr`], [`IndexExpr`] and
+//! so on of this module stand for expressions with these ids. Sizes are numbers here, so no
+//! subscript holds a symbol.
 //!
 //! What the statements mean:
 //! - a [`For`] runs its body with its variable at 0, 1, … up to its extent. [`LoopKind`] selects

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::expr::{BinaryOp, Number, Origin};
 use crate::nest::{Data, Expr, ExprKind, LoopVar};
-use crate::program::ReduceOp;
-use crate::program::TensorId;
+use crate::program::{ReduceOp, TensorId};
 use LoopKind::*;
 
 const I: LoopVarId = LoopVarId(0);
