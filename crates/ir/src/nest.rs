@@ -2,8 +2,8 @@
 //!
 //! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs
 //! with its own [`ids`](crate::ids): an [`Access`] names a buffer by its [`BufferId`], and
-//! subscripts depend on loop variables by their [`LoopVarId`]. The names [`Expr`], [`IndexExpr`] and
-//! so on of this module stand for expressions with these ids. Sizes are numbers here, so no
+//! subscripts depend on loop variables by their [`LoopVarId`]. The names [`Expr`], [`IndexExpr`]
+//! and so on of this module stand for expressions with these ids. Sizes are numbers here, so no
 //! subscript holds a symbol.
 //!
 //! What the statements mean:
