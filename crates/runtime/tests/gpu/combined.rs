@@ -70,6 +70,17 @@ const BY_DEFAULT: Case = Case {
     steps: "",
 };
 
+/// Minima and maxima of NaN alone, which are the neutral elements.
+const ONLY_NAN: Case = Case {
+    source: "def ends(float(N, K) A) -> (low, high) { low(i) min=! sqrt(-1 - A(i, k) * A(i, k))
+        high(i) max=! sqrt(-1 - A(i, k) * A(i, k)) }",
+    sizes: &[("N", 3), ("K", 32)],
+    steps: "bind low.i -> block.x
+        bind low.k -> thread.x
+        bind high.i -> block.x
+        bind high.k -> thread.x",
+};
+
 /// Every operator, and types of every size.
 const TYPES: Case = Case {
     source: "def types(uint8(K) A, int64(K) B, double(K) C, half(K) D, int16(K) E) -> (a, b, c, d, e) {
@@ -92,7 +103,7 @@ const TYPES_IN_MEMORY: Case = Case { sizes: &[("K", 50)], ..TYPES };
 #[test]
 fn threads_are_combined() {
     on_every_device(|device| {
-        for case in [LARGEST, SUMS, SOFTMAX, BY_DEFAULT] {
+        for case in [LARGEST, SUMS, SOFTMAX, BY_DEFAULT, ONLY_NAN] {
             agrees(device, &case);
         }
     });
@@ -100,7 +111,7 @@ fn threads_are_combined() {
 
 #[test]
 fn combined_threads_compile_as_cuda() {
-    for case in [LARGEST, SUMS, SOFTMAX, BY_DEFAULT, TYPES, TYPES_IN_MEMORY] {
+    for case in [LARGEST, SUMS, SOFTMAX, BY_DEFAULT, ONLY_NAN, TYPES, TYPES_IN_MEMORY] {
         compiles_as_cuda(&case);
     }
 }
