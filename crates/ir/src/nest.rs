@@ -21,8 +21,9 @@
 //! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for their own stores;
 //! - a [`Combine`] reduces the values of all threads of a loop to one total.
 //!
-//! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost. All
-//! threads of the block execute the statements inside the block loops together, one statement after
+//! On a GPU the host runs the statements around the first loops over blocks or threads, and starts a
+//! kernel for every other statement. The block loops of a kernel are outermost. All threads of the
+//! block execute the statements inside the block loops together, one statement after
 //! the other. A thread loop gives each thread its share of one of these statements. A loop over
 //! tiles of a reduction is therefore around the thread loops, not inside them:
 //! ```text

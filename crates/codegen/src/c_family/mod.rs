@@ -1,7 +1,7 @@
 //! Generates code in the C-like languages of devices, CUDA C++ and OpenCL C, from loop nests.
 //!
-//! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and
-//! returns how the host calls the kernels. The text is meant to be readable: identifiers are the
+//! [`gpu_code`] writes one source text with a kernel for every statement that the host does not run
+//! itself, and returns the commands of the host: loops, and launches of kernels. The text is meant to be readable: identifiers are the
 //! names of the program and its schedule, and loops stay loops. A [`Dialect`] is one of the
 //! languages; `dialect` and `prelude` hold all differences between them.
 //!
