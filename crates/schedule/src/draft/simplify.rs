@@ -299,8 +299,11 @@ fn is_linear<I: Ids>(expr: &IndexExpr<I>) -> bool {
     expr.terms().iter().all(|term| matches!(term.factors.as_slice(), [Atom::Var(_)]))
 }
 
+/// The dividend and the divisor of a quotient.
+type IndexPair<I> = Arc<(IndexExpr<I>, IndexExpr<I>)>;
+
 /// The quotient that a term is a multiple of, and its coefficient.
-fn quotient<I: Ids>(term: &Term<I>) -> Option<(&Arc<(IndexExpr<I>, IndexExpr<I>)>, i64)> {
+fn quotient<I: Ids>(term: &Term<I>) -> Option<(&IndexPair<I>, i64)> {
     match term.factors.as_slice() {
         [Atom::FloorDiv(pair)] => Some((pair, term.coefficient)),
         _ => None,
