@@ -215,6 +215,14 @@ impl Dialect {
         }
     }
 
+    /// The hint that keeps the compiler from unrolling a loop.
+    pub(super) fn no_unroll(self) -> &'static str {
+        match self {
+            Dialect::Cuda => "#pragma unroll 1",
+            Dialect::OpenCl => "__attribute__((opencl_unroll_hint(1)))",
+        }
+    }
+
     /// The declaration of a kernel up to its name.
     pub(super) fn kernel_head(self, block: [u32; 3]) -> String {
         let [x, y, z] = block;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{
-    Access, Allocate, Axis, Buffer, BufferId, CombineNest, Expr, ExprKind, For, If, IndexExpr, LoopKind,
-    Scope, Stmt, Store,
+    Access, Allocate, Atom, Axis, Buffer, BufferId, CombineNest, Expr, ExprKind, For, If, IndexExpr,
+    LoopKind, LoopVarId, Scope, Stmt, Store,
 };
+use tilewright_ir::walk;
 use tilewright_ir::{BinaryOp, DType, ReduceOp, ScalarId};
 
 use super::barriers;
@@ -149,7 +150,10 @@ impl<'a> Emitter<'a> {
                 self.block_or_thread_loop(inner, self.unit.dialect.block_index(axis), running)
             }
             LoopKind::Thread(axis) => self.thread_loop(inner, axis),
-            LoopKind::Serial | LoopKind::Parallel => self.counted_loop(inner, None),
+            LoopKind::Serial | LoopKind::Parallel => {
+                let hint = clamps_quotients(inner).then(|| self.unit.dialect.no_unroll());
+                self.counted_loop(inner, hint)
+            }
             LoopKind::Unrolled | LoopKind::Vector if self.serpentine(inner)? => Ok(()),
             LoopKind::Unrolled => self.counted_loop(inner, Some(self.unit.dialect.unroll())),
             LoopKind::Vector => match self.vector_loop(inner)? {
@@ -458,4 +462,42 @@ impl<'a> Emitter<'a> {
         };
         self.line(&format!("{} = {};", target.text(), value.text()));
     }
+}
+
+/// Returns true when the body bounds a quotient of the loop variable by a minimum or maximum, as in
+/// `max(0, t/5 - 1)` after two loops were fused to `t`.
+///
+/// NVIDIA's assembler, ptxas, miscompiles such an expression for Hopper if the assembler unrolls the
+/// loop: it computes `max(0, 1 - t/5)` (seen with the versions 13.0 and 13.4). The compiler before
+/// it unrolls such loops only where it is told to, and then folds the expression correctly.
+fn clamps_quotients(inner: &For) -> bool {
+    let clamps = |index: &IndexExpr| {
+        index.any_atom(&mut |atom| match atom {
+            Atom::Min(pair) | Atom::Max(pair) => divides(&pair.0, inner.var) || divides(&pair.1, inner.var),
+            _ => false,
+        })
+    };
+    walk::any(&inner.body, &mut |stmt| {
+        stmt.any_own_index(&mut |index| clamps(index))
+            || stmt.store().is_some_and(|store| value_clamps_quotient(&store.value, inner.var, false))
+    })
+}
+
+/// Returns true when the expression divides the variable.
+fn divides(index: &IndexExpr, var: LoopVarId) -> bool {
+    index.any_atom(&mut |atom| match atom {
+        Atom::FloorDiv(pair) | Atom::Mod(pair) => pair.0.mentions(var),
+        _ => false,
+    })
+}
+
+/// Returns true when the value bounds an index that divides the variable. `is_bounded` says whether
+/// a minimum or maximum is around the value.
+fn value_clamps_quotient(value: &Expr, var: LoopVarId, is_bounded: bool) -> bool {
+    let is_bounded = match &value.kind {
+        ExprKind::Index(index) => return is_bounded && divides(index, var),
+        ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) => true,
+        _ => is_bounded,
+    };
+    value.operands().iter().any(|operand| value_clamps_quotient(operand, var, is_bounded))
 }

@@ -20,6 +20,7 @@ mod gathered;
 mod generated;
 mod indices;
 mod lanes;
+mod quotients;
 mod running;
 mod scheduled;
 mod serpentine;
