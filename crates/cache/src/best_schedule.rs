@@ -1,4 +1,5 @@
-//! The best schedule of a program that tuning has found and that can be used here.
+//! Finds the best usable schedule of a program in the cache: takes a program and a target, and
+//! returns a [`TunedSchedule`]. A schedule is usable if it is legal there.
 
 use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, apply, default_schedule};

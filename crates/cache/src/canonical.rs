@@ -1,4 +1,5 @@
-//! Programs and schedules in canonical names, which do not depend on the user's names.
+//! Translates programs and schedules to canonical names, which do not depend on the user's
+//! names, and translates schedules back.
 //!
 //! `Canonical::new` takes a program and makes its canonical text. Two functions that differ only
 //! in names, comments and layout have the same canonical text. Every change of the computation

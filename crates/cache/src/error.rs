@@ -1,4 +1,4 @@
-//! The errors of a cache. Every message names the file and says what to do.
+//! Defines [`CacheError`], the errors of a cache. Most messages name the file and say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The key by which records are looked up.
+//! Defines [`ProgramKey`], by which records are looked up: the program, its sizes, the machine
+//! and the number of threads.
 
 use std::fmt;
 

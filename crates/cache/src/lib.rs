@@ -2,8 +2,9 @@
 //!
 //! One row is one candidate that was tried, including failed ones: [`TuningRecord`]. Rows are
 //! looked up by [`ProgramKey`]: the canonical program text ([`Canonical`]), its sizes, the machine
-//! ([`TargetFingerprint`]) and the number of threads. A schedule is kept in canonical names too. A
-//! lookup translates it to the names of the program at hand.
+//! ([`TargetFingerprint`]) and the number of threads. Canonical text does not depend on the names
+//! that the user chose. A record's schedule is in canonical names too, and
+//! [`Canonical::schedule_of`] translates it to the names of the user's program.
 //!
 //! Invariants:
 //! - One insert is one transaction. After [`Cache::insert`] has returned, killing the process does
@@ -40,7 +41,8 @@
 //! | `file` | opening a file: the schema, and the checks |
 //! | `rows` | conversion between records and rows |
 //! | `lookup` | best record, similar records, explanation of a miss |
-//! | `tuned` | the best usable schedule of a program |
+//! | `best_schedule` | the best usable schedule of a program |
+//! | `error` | the errors of a cache |
 //! | `outcome` | the outcome of a candidate, with its samples |
 //! | `portable` | export, import and merge |
 

@@ -1,5 +1,5 @@
-//! Lookups: the best record of a program, the records of similar programs, and the reasons for a
-//! miss.
+//! Looks up records: the best record of a program, the records of similar programs, and the
+//! differences from the nearest records if the program has none.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -148,7 +148,7 @@ impl Cache {
         Ok(best)
     }
 
-    /// The first record, in the order of [`Cache::best`], that `usable` accepts. The skipped
+    /// The first record, in the order of [`Cache::best`], that `accept` accepts. The skipped
     /// records carry the reason of their refusal. A damaged row is skipped too.
     pub fn best_usable<T>(
         &self,

@@ -1,4 +1,5 @@
-//! The outcome of trying a candidate.
+//! Defines the outcome of trying a candidate ([`Outcome`]) and a trial, which adds the sampled
+//! times ([`Trial`]). Computes medians and quartiles of samples.
 
 use std::fmt;
 

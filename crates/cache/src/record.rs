@@ -1,4 +1,5 @@
-//! One record of the cache: a candidate that was tried.
+//! Defines a record of the cache, a candidate that was tried with its outcome
+//! ([`TuningRecord`]), and checks and hashes its fields.
 
 use tilewright_schedule::text;
 use xxhash_rust::xxh3::Xxh3;

@@ -1,4 +1,5 @@
-//! Conversion between records and rows of the tables.
+//! Inserts, reads, counts and removes records as rows of the SQLite tables. A [`Filter`]
+//! selects rows.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -90,7 +91,7 @@ impl Filter {
 pub(super) const JOINED: &str =
     "record JOIN program ON program.id = record.program JOIN target ON target.id = record.target";
 
-/// The columns that [`read`] expects, in its order. [`columns`] appends the last ones.
+/// The columns that [`read_row`] expects, in its order. [`columns`] appends the last ones.
 const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, target.model, target.vectors, \
      target.caches, record.threads, record.title, record.schedule, record.strategy, record.outcome, record.detail, \
      record.samples, record.tool_version, record.time, record.seed, record.trial, record.median";
@@ -173,8 +174,8 @@ pub(super) fn for_each_record(
     })
 }
 
-/// Calls `each` for every row that passes a filter, with the record or the row's defect, until
-/// `each` breaks.
+/// Calls `action` for every row that passes a filter, with the record or the row's defect, until
+/// `action` breaks.
 pub(super) fn for_each_row(
     connection: &Connection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! The commands and options of the command line.
+//! Defines the commands and options of the command line as types that `clap` parses.
 //!
 //! The doc comments on arguments and commands are the text that `--help` prints.
 
@@ -117,7 +117,8 @@ pub struct ShowArgs {
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
-    /// The target of the stages from schedule on: cpu is this machine, cuda and opencl are GPUs.
+    /// The machine to compile for: cpu is this machine, cuda and opencl are GPUs. The stages
+    /// ranges, program and dependences do not depend on it.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
@@ -215,7 +216,7 @@ pub struct ProgramArgs {
     /// a=2.5 for a scalar, or inputs.npz for several inputs by name.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Seed for inputs that are missing or given by a range.
+    /// Seed of the random numbers for inputs that are not given, or given as uniform(LOW,HIGH).
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// How floats are rounded.
@@ -366,8 +367,8 @@ pub struct TuneArgs {
     /// The search strategy. `tilewright strategies` lists all strategies and names the default.
     #[arg(long, value_name = "NAME")]
     pub strategy: Option<String>,
-    /// Maximum number of starting points that the cost model proposes. With 0 the search starts
-    /// without the model.
+    /// Maximum number of starting points that the cost model gives to the search strategy. With 0
+    /// the strategy gets none; the first choice of the model is still measured.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_STARTS)]
     pub starts: usize,
     /// Search the schedules of this template instead of those that the analysis finds.

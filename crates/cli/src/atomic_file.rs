@@ -1,4 +1,5 @@
-//! Files that are written completely or not at all.
+//! Writes a file completely or not at all: first to a temporary file, which then replaces the old
+//! one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! Compiles programs with the schedule and the target of the command line.
+//! Compiles a program for the target of the command line, with the schedule of `--schedule`, of the
+//! cache, or the default one.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The failures that end a command early, and their exit statuses.
+//! The type [`Failure`]: the reason why a command ends early. It has an exit status, and is made
+//! from the errors of the compiler.
 
 use thiserror::Error;
 use tilewright::codegen::CodegenError;

@@ -1,4 +1,5 @@
-//! Sizes, tensors and scalars from the command line and from files.
+//! Reads sizes, tensors and scalars from the command line and from files, and completes them with
+//! random data from the seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

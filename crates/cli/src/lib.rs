@@ -1,13 +1,13 @@
 //! The `tilewright` command as a function: `main.rs` and the Python package call [`run`].
 //!
-//! [`args`] defines the command line, and [`commands`] has one file for each command. The commands
-//! share these modules:
+//! [`args`] defines the command line, and [`commands`] has a module for each command except
+//! `worker`. The commands share these modules:
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`problem`] | a program at given sizes, with its data |
 //! | [`source`], [`text`] | reading programs, and drawing diagnostics under their text |
-//! | [`inputs`], [`npy`] | sizes, tensors and scalars from the command line, from files and from a seed |
+//! | [`inputs`], [`npy`], [`uniform`] | sizes, tensors and scalars from options, files and a seed |
 //! | [`target`] | the `--target` option |
 //! | [`interpret`] | running a program in the interpreter, and comparing results with it |
 //! | [`machine`] | the hardware of a target |

@@ -1,4 +1,5 @@
-//! A compiled program with its data, in the host's memory or on a device.
+//! Holds a compiled program with its data in the host's memory or on a device, and calls or times
+//! it.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The hardware behind `--target`, `--threads` and `--vectors`.
+//! Describes and opens the hardware that the options `--target`, `--threads` and `--vectors`
+//! select.
 
 use tilewright::driver::target::{CpuLimits, machine as machine_of, machine_or_typical as typical_machine};
 use tilewright::driver::{OpenTarget, TargetName};

@@ -1,4 +1,4 @@
-//! The `tilewright` command.
+//! The binary `tilewright`: passes its arguments to the library of this crate.
 
 use std::env::args_os;
 use std::process::ExitCode;

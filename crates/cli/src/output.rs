@@ -1,4 +1,4 @@
-//! Writing to standard output and standard error.
+//! Writes text to standard output and standard error.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
+//! Reads the program and the inputs of `run`, `bench` and `tune` as a [`Problem`]: a program at
+//! given sizes, with its data.
 
 use tilewright::driver::source::{ProgramError, program};
 use tilewright::driver::zero_sizes::empty_program;

@@ -1,4 +1,5 @@
-//! The schedule that a program is compiled with: from a file, from the cache, or the default one.
+//! Chooses the schedule that a program is compiled with: from a file, from the cache, or the
+//! default one. If the schedule is refused, prints the reason under the step at fault.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Reading programs and picking one of their functions.
+//! Reads and parses source files, and finds the function that `FILE:NAME` names.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The `--target` option: the interpreter, or a target that code is compiled for.
+//! Reads the `--target` option: the interpreter, or a target that code is compiled for.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The `--template` option: search spaces that the user writes.
+//! Reads the file of `--template`, in which the user writes a search space, and makes the
+//! [`Space`].
 
 use std::fs;
 use std::path::Path;

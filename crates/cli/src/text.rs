@@ -1,4 +1,4 @@
-//! Text files, and drawing diagnostics under their lines.
+//! Reads text files, and draws diagnostics under their lines on standard error.
 
 use std::fs;
 use std::io::IsTerminal;

@@ -1,4 +1,5 @@
-//! The input `uniform(LOW,HIGH)` of the command line: random numbers between two bounds.
+//! Parses the input `uniform(LOW,HIGH)` of the command line, which asks for random numbers between
+//! two bounds.
 
 use tilewright::interp::seed::Uniform;
 use tilewright::ir::{DType, Number};

@@ -1,4 +1,5 @@
-//! This program as the worker process that compiles and runs candidates.
+//! Runs this program as a worker process, which compiles and runs the candidates of a search, and
+//! makes the command that starts such a process.
 
 use std::io::{self, BufReader};
 use std::sync::{Arc, OnceLock};

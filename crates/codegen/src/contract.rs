@@ -3,7 +3,7 @@
 //! The language lets one fused multiply-add compute an addition and a product that is its operand.
 //! The product is an operand of `+` or `-`, or the value of a `+=` reduction (docs/language.md,
 //! "Float arithmetic"). Where both operands are products, each is rounded separately: so `x*x -
-//! z*z` is 0 where `x` equals `z`, and `a*b - b*a` is always 0. Nothing else is contracted.
+//! z*z` is 0 where `x` equals `z`, and `a*b - b*a` is always 0. Nothing else is contracted (fused).
 //!
 //! Both back ends call this module and write the fused operation themselves; they configure their
 //! compilers to fuse nothing. Each back end decides whether its machine has the instruction.

@@ -1,9 +1,10 @@
-//! Generates machine code from loop nests.
+//! Generates code from loop nests: machine code for CPUs, and source text for GPUs.
 //!
-//! [`compile`] takes a verified loop nest, whose meaning [`tilewright_ir::nest`] defines, and
-//! returns a [`Kernel`], which runs with a [`Call`]. It combines two steps: [`Object::emit`]
-//! generates object code, and [`Object::link`] loads it. [`llvm_ir`] and [`assembly`] show the
-//! generated code. For GPUs, `c_family` writes CUDA C++ or OpenCL C.
+//! For CPUs, [`compile`] takes a verified loop nest, whose meaning [`tilewright_ir::nest`] defines,
+//! and returns a [`Kernel`]. A [`Call`] holds all inputs of one call of a kernel. [`compile`]
+//! combines two steps: [`Object::emit`] generates object code, and [`Object::link`] loads the
+//! object code into the process. [`llvm_ir`] and [`assembly`] return the generated code as text.
+//! For GPUs, [`c_family`] writes CUDA C++ or OpenCL C.
 //!
 //! This crate optimises nothing beyond what a schedule asks for: the nest says which loops are
 //! vector loops, which loops run on threads and which buffers stay in registers.

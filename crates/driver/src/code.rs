@@ -1,4 +1,5 @@
-//! Compiled code of either kind of target, and calls of it with tensors in the host's memory.
+//! Holds compiled code for a CPU or a device ([`Code`]), and calls it with tensors in the
+//! host's memory.
 
 use tilewright_ir::{LoopNest, Number, Program};
 use tilewright_runtime::gpu::{Device, GpuBound, GpuExecutable};

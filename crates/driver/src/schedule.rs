@@ -1,4 +1,5 @@
-//! The choice of a program's schedule: a given one, the best of the cache, or the default.
+//! Chooses the schedule of a program: a given one, the best of the cache, or the default
+//! ([`ChosenSchedule`]).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Source text, and its functions as programs.
+//! Parses source text ([`Source`]), and makes a checked [`Program`] of one of its functions at
+//! given sizes.
 
 use thiserror::Error;
 use tilewright_ir::verify::InvalidProgram;
@@ -42,7 +43,7 @@ pub struct CheckedFunction {
 }
 
 impl Source {
-    /// Parses a text. Syntax errors are in [`Source::diagnostics`].
+    /// Parses a text. Syntax errors are in [`Source::source_diagnostics`].
     pub fn new(text: impl Into<String>) -> Source {
         let text = text.into();
         let parsed = parse(&text);
@@ -71,7 +72,7 @@ impl Source {
     }
 }
 
-/// The defects of a parsed source as a whole: [`Source::diagnostics`].
+/// The defects of a parsed source as a whole: [`Source::source_diagnostics`].
 pub fn source_diagnostics(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics.clone();
     found.extend(name_collisions(&parsed.ast));

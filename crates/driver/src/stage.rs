@@ -1,4 +1,5 @@
-//! The stages of compilation as text, for people.
+//! Shows a stage of compilation as text for people: the program, its schedule, the loops, or
+//! the generated code ([`Stage`]).
 
 use thiserror::Error;
 use tilewright_codegen::c_family::{Dialect, gpu_code};

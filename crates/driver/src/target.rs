@@ -1,4 +1,5 @@
-//! Targets by their names, and open targets: ready to compile for and to run on.
+//! Finds the hardware behind a target's name, such as `cuda:1`, and opens it, ready to compile
+//! for and to run on ([`OpenTarget`]).
 
 use tilewright_runtime::gpu::{Device, DeviceInfo, GpuError, devices};
 use tilewright_target::{Cpu, Gpu, GpuApi, Machine, Target, VectorInstructions};

@@ -1,4 +1,4 @@
-//! Programs at sizes of which some are 0.
+//! Makes a program for the interpreter if some of its sizes are 0.
 //!
 //! The checker proves a program for sizes of at least 1, and kernels are compiled for such sizes
 //! only. At a size of 0 there is hardly anything to compute: tensors have no elements, and

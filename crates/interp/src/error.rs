@@ -1,4 +1,5 @@
-//! The errors that stop a run.
+//! Defines the errors that stop a run of a program or a loop nest ([`RunError`]), and describes
+//! them in words.
 
 use thiserror::Error;
 use tilewright_ir::Origin;

@@ -1,4 +1,5 @@
-//! Naive evaluation of programs and of loop nests: the oracle for all other tests.
+//! Evaluates programs and loop nests naively. The results are the reference for all other tests,
+//! also called the oracle.
 //!
 //! The interpreter runs a statement of a program as a loop over all points of its box, and
 //! evaluates the expression tree at each point. Nothing is reordered, cached or vectorised, so the

@@ -1,5 +1,5 @@
-//! The tensors of a running program or loop nest: the inputs that the caller supplies, the elements
-//! that are defined so far, and the results that the caller gets.
+//! Stores the tensors of a running program or loop nest: checks the inputs that the caller
+//! supplies, records which elements are defined so far, and returns the results.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Runs loop nests, statement by statement in the order of the text.
 //!
 //! Vector, parallel and unrolled loops run one iteration after the other, and so do loops over the
-//! blocks and threads of a GPU. The interpreter tracks the accesses of GPU threads. It is an error
-//! if two threads conflict without a barrier between them, or if a thread reads a register of
-//! another.
+//! blocks and threads of a GPU. [`Order`] selects the direction of loops whose iterations may run
+//! in any order. The interpreter tracks the accesses of GPU threads. It is an error if two threads
+//! conflict without a barrier between them, or if a thread reads a register of another.
 //!
 //! A reduction rounds to the compute type of its buffer after every step, as compiled code does.
 //! Its result may therefore differ from that of the program, which rounds once. The content of a
@@ -25,8 +25,8 @@ use crate::memory::{Inputs, Memory, check_type_and_shape, initial_tensors, resul
 use crate::races::RaceDetector;
 use crate::state::{RunResult, State};
 
-/// The order in which the iterations of parallel and vector loops run. A nest whose results depend
-/// on this order is wrong.
+/// The order in which the iterations of parallel and vector loops and of loops over the blocks and
+/// threads of a GPU run. A nest whose results depend on this order is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// From the first to the last.

@@ -1,4 +1,6 @@
-//! Runs programs: every statement is a loop over all points of its box.
+//! Runs programs on given inputs, and returns the results, with error bounds if the caller wants
+//! them. Every statement runs as a loop over all points of its box, which is the product of the
+//! ranges of its variables. Other functions compute the memory and the number of points of a run.
 
 use std::collections::BTreeMap;
 

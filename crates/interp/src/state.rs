@@ -1,4 +1,5 @@
-//! The state of a running program or loop nest, and the evaluation of expressions in it.
+//! Stores the tensors, scalars and variables of a running program or loop nest ([`State`]), and
+//! evaluates expressions and subscripts with them. Every access is checked.
 
 use std::cell::RefCell;
 

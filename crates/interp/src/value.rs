@@ -1,8 +1,9 @@
-//! The values of expressions: plain numbers, or numbers with a bound on the error of kernels.
+//! Defines the interface of the values of expressions ([`Value`]). There are two kinds: plain
+//! numbers, and numbers with a bound on the error of kernels (`bounded/`).
 //!
-//! `state.rs` and `program.rs` contain one walk over a program for both kinds. For plain numbers
-//! every decision is certain and a tensor stores nothing but its elements. The compiler therefore
-//! removes all code for bounds from the plain interpreter.
+//! The code in `state.rs` and `program.rs` is generic over the kind. For plain numbers every
+//! decision is certain and a tensor stores nothing but its elements. The compiler therefore removes
+//! all code for bounds from the plain interpreter.
 
 use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, Tensor, UnaryOp, arithmetic};
 

@@ -1,4 +1,5 @@
-//! Operators and functions on single numbers, exactly as the language defines them.
+//! Computes operators, reductions and builtin functions on single [`Number`]s, exactly as the
+//! language defines them.
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Builtin, Number, UnaryOp};

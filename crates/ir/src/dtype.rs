@@ -1,4 +1,4 @@
-//! Element types of tensors and scalars.
+//! Defines [`DType`], the type of the elements of a tensor or of a scalar.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Value expressions: the value that a statement computes at one point of its box.
+//! Defines [`Expr`], the value that a statement computes at one point of the box of its variables,
+//! and [`Number`], the value of a literal or an element.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

@@ -1,20 +1,20 @@
-//! The two sets of ids that expressions are written with.
+//! The ids in expressions: one set of ids for programs, another one for loop nests.
 //!
-//! A program names its tensors and index variables, and a loop nest names its buffers and loop
-//! variables. Both have the same expressions, with different ids inside: an expression has its set
-//! as a type parameter, so that an expression of one set cannot be used in place of one of the
-//! other. [`InProgram`] is the default of the parameter, and [`crate::nest`] has short names for
-//! the expressions of loop nests. [`IndexExpr::map_ids`] and [`Expr::map_ids`] take an expression
-//! from one set to the other.
+//! The expressions of a program refer to tensors ([`TensorId`]) and index variables ([`VarId`]).
+//! The expressions of a loop nest refer to buffers ([`BufferId`]) and loop variables
+//! ([`LoopVarId`]). Both use the same expression types, with the set of ids as a type parameter:
+//! [`InProgram`], which is the default, or [`InNest`]. The type checker therefore rejects a mixture
+//! of the two. [`crate::nest`] has short names for the expression types of loop nests.
+//! [`IndexExpr::map_ids`] and [`Expr::map_ids`] translate an expression to other ids.
 //!
 //! ```compile_fail,E0308
 //! use tilewright_ir::{IndexExpr, VarId, nest};
 //!
 //! let variable = IndexExpr::var(VarId(0));
-//! let sum = nest::IndexExpr::constant(1).add(&variable); // of two sets
+//! let sum = nest::IndexExpr::constant(1).add(&variable); // does not compile: two sets of ids
 //! ```
 //!
-//! Scalars have the same ids in both: a loop nest has the scalars of its program.
+//! Scalars have the same ids in both sets, because a loop nest has the scalars of its program.
 
 use std::fmt::Debug;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Integer expressions over index variables and sizes, in one normal form.
+//! Defines integer expressions over index variables and sizes, in one normal form.
 //!
 //! An [`IndexExpr`] is a polynomial: a constant and a sorted list of terms, each an integer times a
 //! product of [`Atom`]s. Atoms are the variables, the symbols and the non-polynomial parts: floor

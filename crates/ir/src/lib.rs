@@ -1,4 +1,4 @@
-//! The intermediate representation: what a program computes, independent of any surface language.
+//! Defines the intermediate representation of programs, independent of any surface language.
 //!
 //! A [`Program`] holds its tensors, its symbolic sizes and its stages in order. A stage defines one
 //! tensor by statements over boxes of index variables. Subscripts are [`IndexExpr`]s in one normal
@@ -12,8 +12,8 @@
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
-//! A [`UncheckedProgram`](unchecked::UncheckedProgram) is a program before its checks.
-//! [`mod@check`] decides what it means, whoever made it.
+//! An [`UncheckedProgram`](unchecked::UncheckedProgram) is a program before its checks.
+//! [`mod@check`] checks its meaning, by the same rules for every front end.
 //!
 //! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores. Its
 //! expressions are those of programs with other [`ids`], and so of other types.

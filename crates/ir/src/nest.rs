@@ -1,4 +1,4 @@
-//! Loop nests with explicit loops: the only input of code generation.
+//! Defines [`LoopNest`], a program with explicit loops: the only input of code generation.
 //!
 //! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs
 //! with its own [`ids`](crate::ids): an [`Access`] names a buffer by its [`BufferId`], and
@@ -6,7 +6,7 @@
 //! and so on of this module stand for expressions with these ids. Sizes are numbers here, so no
 //! subscript holds a symbol.
 //!
-//! What the statements mean:
+//! The meaning of the statements:
 //! - a [`For`] runs its body with its variable at 0, 1, … up to its extent. [`LoopKind`] selects
 //!   serial execution, distribution over CPU threads, vector lanes or unrolling. On a GPU it also
 //!   selects distribution over thread blocks and over the threads of a block. The results of all
@@ -21,11 +21,11 @@
 //! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for their own stores;
 //! - a [`Combine`] reduces the values of all threads of a loop to one total.
 //!
-//! On a GPU the host runs the statements around the first loops over blocks or threads, and starts a
-//! kernel for every other statement. The block loops of a kernel are outermost. All threads of the
-//! block execute the statements inside the block loops together, one statement after
-//! the other. A thread loop gives each thread its share of one of these statements. A loop over
-//! tiles of a reduction is therefore around the thread loops, not inside them:
+//! On a GPU the host runs the statements around the first loops over blocks or threads, and starts
+//! a kernel for every other statement. The block loops of a kernel are outermost. All threads of
+//! the block execute the statements inside the block loops together, one statement after the other.
+//! A thread loop gives each thread its share of one of these statements. A loop over tiles of a
+//! reduction is therefore around the thread loops, not inside them:
 //! ```text
 //! block io in 8
 //!   shared float32 As[64, 16]

@@ -1,4 +1,4 @@
-//! The structure of a program: tensors, symbols, and stages of statements in order.
+//! Defines [`Program`]: tensors, symbols, and stages of statements in order.
 //!
 //! A statement computes its value at every point of the box of its variables, in any order. It
 //! stores the value at the element that its left-hand indices name, or reduces the value into that

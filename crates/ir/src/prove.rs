@@ -1,4 +1,4 @@
-//! Proofs that an index expression is never negative, for every size.
+//! Proves that an index expression is never negative, for every size.
 //!
 //! The method is elimination. To show `e >= 0`, the search replaces an atom of `e` by a bound that
 //! can only make `e` smaller. It repeats this until only sizes are left, which are at least 1:
@@ -31,7 +31,7 @@ pub fn can_prove_nonnegative<I: Ids>(
     can_prove_nonnegative_within(BUDGET, goal, facts, known)
 }
 
-/// Like `nonnegative`, with a given budget of replacements.
+/// Like `can_prove_nonnegative`, with a given budget of replacements.
 pub fn can_prove_nonnegative_within<I: Ids>(
     budget: usize,
     goal: &IndexExpr<I>,

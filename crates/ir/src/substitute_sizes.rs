@@ -1,4 +1,5 @@
-//! Substitutes numbers for the symbols of a program.
+//! Substitutes numbers for the symbols of a [`Program`], which are its sizes and integer scalars.
+//! The resulting program is not checked.
 
 use crate::index::{Atom, IndexExpr};
 use crate::program::{Node, Program};

@@ -1,4 +1,4 @@
-//! Dense tensors in host memory, row-major.
+//! Defines [`Tensor`], a dense, row-major tensor in host memory.
 
 use thiserror::Error;
 

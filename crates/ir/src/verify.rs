@@ -1,4 +1,4 @@
-//! Checks the invariants of a [`Program`]: first its form, then what it means.
+//! Checks the invariants of a [`Program`]: first its form, then its meaning.
 //!
 //! The form, which [`verify_form`] checks:
 //!
@@ -13,7 +13,7 @@
 //! The meaning, which [`mod@crate::check`] checks on the unchecked program: accesses are in bounds,
 //! elements are written once and defined before they are read. The roles of tensors, the kinds of
 //! variables, the stages and the fillers are those that follow from the unchecked program. The
-//! general program, at the known sizes, is the program.
+//! general program has symbols in place of known sizes; with these sizes it equals the program.
 //!
 //! `syntax` and [`crate::builder`] only make programs that pass, so a program of theirs that fails
 //! is a bug. A program from elsewhere, such as a file, is checked here before anything runs it. The
@@ -123,7 +123,7 @@ struct Check<'a> {
 /// The result of a check: on failure, which invariant is violated and where.
 pub(crate) type Verdict = Result<(), String>;
 
-/// Returns an error with the message of `what` unless the condition holds.
+/// Returns an error with the given message unless the condition holds.
 pub(crate) fn ensure(condition: bool, message: impl FnOnce() -> String) -> Verdict {
     if condition { Ok(()) } else { Err(message()) }
 }

@@ -1,4 +1,5 @@
-//! Integer functions of integer vectors: piecewise affine, with quotients and remainders.
+//! Defines functions that map integer vectors to integers ([`Affine`]). They are piecewise affine,
+//! with quotients and remainders.
 //!
 //! Most functions are linear: a sum of coordinates times coefficients, plus a constant. A linear
 //! function is stored as its coefficients and passed to isl as a row of a matrix (`rows.rs`). isl

@@ -2,9 +2,10 @@
 //! sets and relations of integer vectors under affine constraints with quotients, and dataflow
 //! analysis.
 //!
-//! isl gives up an operation that takes too many steps. The resulting object is then given up, and
-//! so is every object that is computed from it. Every question about such an object returns
-//! [`GaveUp`]. Therefore only questions need error handling; expressions that build objects do not.
+//! isl gives up an operation that takes too many steps or whose numbers leave their range. The
+//! object that the operation should have computed is then lost, and so is every object that is
+//! computed from it. Every question about a lost object returns [`GaveUp`]. Therefore only
+//! questions need error handling; expressions that build objects do not.
 //!
 //! Objects hold their [`Context`] and are not `Send`, because isl counts references without locks.
 //! Every thread makes its own context.

@@ -1,4 +1,5 @@
-//! Relations between integer vectors, as sets of pairs of an input and an output vector.
+//! Defines relations between integer vectors ([`Map`]): sets of pairs of an input and an output
+//! vector.
 
 use std::ffi::{CString, c_int, c_uint};
 

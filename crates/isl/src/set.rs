@@ -1,4 +1,4 @@
-//! Sets of integer vectors.
+//! Defines sets of integer vectors ([`Set`]), the operations on them, and questions about them.
 
 use std::ffi::{c_int, c_uint};
 

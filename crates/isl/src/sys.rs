@@ -1,4 +1,4 @@
-//! The C functions of isl, as its headers declare them.
+//! Declares the C functions of isl, as its headers do.
 //!
 //! The callee takes ownership of its pointer arguments, except contexts and arguments whose comment
 //! says that the function keeps them. `*_copy` and `*_to_str` keep their argument, too. "Keeps"

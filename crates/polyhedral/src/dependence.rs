@@ -1,15 +1,17 @@
-//! Dependences: pairs of instances that touch one element, at least one of which writes it.
+//! Finds the dependences of a [`Model`], and the statement that made each value which a program
+//! reads.
 //!
-//! The second instance runs after the first in the program, and must do so in every loop nest.
-//! There are three kinds. In a *flow* dependence the second instance reads what the first has
-//! written. In an *anti* dependence the second instance overwrites what the first has read. In an
-//! *output* dependence the second instance overwrites what the first has written. Instances of one
-//! reduction that are reduced into the same element may run in any order, one at a time: such a
-//! dependence is *relaxed*.
+//! A dependence is a pair of instances that touch one element, at least one of which writes it. The
+//! second instance runs after the first in the program, and must do so in every loop nest. There
+//! are three kinds. In a *flow* dependence the second instance reads what the first has written. In
+//! an *anti* dependence the second instance overwrites what the first has read. In an *output*
+//! dependence the second instance overwrites what the first has written. Instances of one reduction
+//! that are reduced into the same element may run in any order, one at a time: such a dependence is
+//! *relaxed*.
 //!
 //! Dependences are *by instance*: they relate all such pairs, even if another instance writes the
-//! element in between. [`Flow`] is *by value*: it relates a read to the statement whose value it
-//! sees.
+//! element in between. [`Flow`] is *by value*: it relates a read to the statement whose value the
+//! read sees.
 
 use tilewright_ir::TensorId;
 use tilewright_isl::{Accesses, Affine, Answer, Context, Map, Set};

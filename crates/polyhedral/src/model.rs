@@ -1,5 +1,5 @@
-//! The instances of a program's statements: which instances exist, which elements they read and
-//! write, and in which order they run.
+//! Builds the [`Model`] of a program: which instances of its statements exist, which elements they
+//! read and write, and in which order they run.
 
 use tilewright_ir::{
     Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Program, Statement, TensorId, Update, VarId,

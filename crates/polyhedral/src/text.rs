@@ -1,4 +1,5 @@
-//! Prints dependences as text for people.
+//! Formats the statements and the dependences of a program as text, for `tilewright show --stage
+//! dependences`.
 
 use std::fmt::Write;
 

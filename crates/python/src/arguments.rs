@@ -1,4 +1,5 @@
-//! Converts Python's arguments to the parameters of a function.
+//! Reads the Python arguments of a call as tensors and numbers, one for each parameter of the
+//! function.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;

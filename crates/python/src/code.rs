@@ -1,4 +1,4 @@
-//! Compiled code for a CPU or a GPU, its bound constants, and calls of it.
+//! Holds compiled code for a CPU or a GPU, binds its constants, and runs it.
 
 use smallvec::SmallVec;
 use tilewright::driver::BoundCode;

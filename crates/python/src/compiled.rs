@@ -1,4 +1,4 @@
-//! A function at given sizes, compiled for a place, and its calls.
+//! Compiles a function at given sizes for a CPU or a GPU, and calls it with tensors of any library.
 
 use std::ffi::CString;
 use std::sync::Arc;

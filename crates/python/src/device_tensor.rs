@@ -1,5 +1,5 @@
-//! A tensor in GPU memory that Tilewright owns, for libraries whose tensors cannot be made from
-//! here. Any `from_dlpack` accepts it.
+//! The class `DeviceTensor`: a tensor in GPU memory that Tilewright owns. Results have this class
+//! if their library offers no way to make its tensors from here. Any `from_dlpack` accepts it.
 
 use std::ffi::c_void;
 use std::sync::Arc;

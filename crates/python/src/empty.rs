@@ -1,4 +1,4 @@
-//! Calls with a size of 0. The interpreter computes their results, and nothing is compiled.
+//! Calls a function if a size is 0. The interpreter computes the results, and nothing is compiled.
 
 use std::collections::BTreeMap;
 

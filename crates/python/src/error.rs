@@ -1,4 +1,4 @@
-//! Converts errors to Python exceptions.
+//! Converts the errors of the compiler and the runtime to Python exceptions.
 
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;

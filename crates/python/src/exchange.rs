@@ -1,5 +1,5 @@
-//! DLPack's table of C functions, which avoids the way through Python. A library stores it as an
-//! attribute of its tensor class.
+//! Reads and makes tensors through DLPack's table of C functions, which is faster than calls of
+//! Python methods. A library stores the table as an attribute of its tensor class.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;

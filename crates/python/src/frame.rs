@@ -1,5 +1,5 @@
-//! The structures that XLA's foreign function interface passes to a handler, as far as Tilewright
-//! uses them. New versions of the interface append to the ends of these structures.
+//! Declares the structures that XLA's foreign function interface passes to a handler, as far as
+//! Tilewright uses them. New versions of the interface append to the ends of these structures.
 
 #![allow(dead_code, reason = "fields that only others use")]
 

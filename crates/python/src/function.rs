@@ -1,4 +1,5 @@
-//! A function of a source text, which is compiled for the tensors that it is called with.
+//! The class `Function`: a function of a source text. A call compiles it for the tensors that it is
+//! called with, unless a kernel for such tensors exists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

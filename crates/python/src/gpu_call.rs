@@ -1,6 +1,6 @@
-//! Calls with tensors on a GPU. If any tensor is PyTorch's, the call is queued on PyTorch's current
-//! stream like one of its own kernels. Otherwise it is queued on the default stream that all
-//! libraries share.
+//! Calls compiled code with tensors on a GPU. If any tensor is PyTorch's, the call is queued on
+//! PyTorch's current stream like one of its own kernels. Otherwise it is queued on the default
+//! stream that all libraries share.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;

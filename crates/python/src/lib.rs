@@ -8,19 +8,21 @@
 //! | [`compiled`] | a program at given sizes, compiled for a place; functions and kernels call it |
 //! | [`empty`] | calls with a size of 0, which need no kernel |
 //! | [`code`] | compiled code for a CPU or a GPU, and how it runs |
-//! | [`quick`] | the fast path for calls with NumPy arrays |
+//! | [`fast_path`] | the fast path for calls with NumPy arrays |
 //! | [`arguments`], [`results`] | Python's arguments as parameters, and the tensors of results |
-//! | [`tensor`] | tensors of all libraries: [`arrays`] reads NumPy's, [`dlpack`] those of other libraries, [`exchange`] is DLPack's faster C interface |
+//! | [`tensor`], [`arrays`] | reading tensors of all libraries, and NumPy arrays among them |
+//! | [`dlpack`], [`exchange`] | the protocol for other libraries' tensors, and its faster C table |
 //! | [`device_tensor`] | results on a GPU for libraries whose tensors cannot be made from here |
 //! | [`xla`], [`frame`] | calls from programs that `jax.jit` has compiled, and XLA's structures |
-//! | [`there`], [`streams`] | calls with tensors on a GPU, and the streams of other libraries |
+//! | [`gpu_call`], [`streams`] | calls with tensors on a GPU, and the streams of other libraries |
 //! | [`place`], [`pools`] | where kernels run, and their threads |
 //! | [`tune`], [`records`] | searching for schedules, and the cache of records |
 //! | [`source`], [`error`] | source texts, and exceptions |
 //! | [`stack`] | a deep stack for the compiler |
 //!
 //! Three rules hold everywhere. The interpreter lock is released while a program is compiled, run
-//! or tuned. Bad arguments raise exceptions. A panic would be a bug, and is an exception too.
+//! or tuned, except in calls on NumPy arrays that take about a microsecond. Bad arguments raise
+//! exceptions. A panic would be a bug, and is an exception too.
 
 #![allow(missing_docs, reason = "the macros of PyO3 write items without any")]
 

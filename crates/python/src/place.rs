@@ -1,4 +1,5 @@
-//! Where kernels run, and the path of the cache.
+//! Finds and opens the place where kernels run, a CPU or a device, and stores the path of the
+//! cache.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

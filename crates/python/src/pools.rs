@@ -1,8 +1,8 @@
-//! The threads that kernels run on: one pool for each number of threads in use.
+//! Keeps the threads that kernels run on: one pool for each number of threads in use.
 //!
-//! A forked process has none of its parent's threads, so the child discards all pools ([`forget`])
-//! and makes its own. Pools are accessed only while the interpreter lock is held. No fork happens
-//! then, so no child inherits the mutex locked.
+//! A forked process has none of its parent's threads, so the child discards all pools
+//! ([`discard_pools`]) and makes its own. Pools are accessed only while the interpreter lock is
+//! held. No fork happens then, so no child inherits the mutex locked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! The cache of tuning records, for `tilewright.cache`.
+//! Lists, clears, exports and imports the records of the tuning cache, for `tilewright.cache`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! The tensors of results: those that the caller gives, or new ones of the same library as the
-//! inputs.
+//! Reads the tensors that the caller gives for results, or makes new ones of the same library as
+//! the inputs.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;

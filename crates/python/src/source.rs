@@ -1,4 +1,4 @@
-//! The source text of programs, parsed once.
+//! Parses and checks a source text once, and makes the programs of its functions.
 
 use std::collections::HashSet;
 use std::ffi::CString;

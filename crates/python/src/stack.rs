@@ -1,5 +1,5 @@
-//! A deep stack for the compiler. Programs may be deeply nested, and Python's threads have stacks
-//! of any size.
+//! Runs the compiler on a deep stack. Programs may be deeply nested, and Python's threads have
+//! stacks of any size.
 
 /// The number of free bytes that is enough, and the size of a new stack.
 const RED_ZONE: usize = 4 << 20;

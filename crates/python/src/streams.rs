@@ -1,4 +1,5 @@
-//! The streams on which other libraries queue work for a GPU.
+//! Finds the stream on which PyTorch queues its work for a GPU, and names the default stream that
+//! all libraries share.
 
 use pyo3::intern;
 use pyo3::prelude::*;

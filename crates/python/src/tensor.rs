@@ -1,4 +1,4 @@
-//! The caller's tensors: NumPy arrays, objects with `__dlpack__`, and objects with a buffer.
+//! Reads the caller's tensors: NumPy arrays, objects with `__dlpack__`, and objects with a buffer.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{

@@ -1,4 +1,5 @@
-//! Searches for a faster schedule: the native part of `Function.tune`.
+//! Searches for a faster schedule of a function and uses it from then on: the native part of
+//! `Function.tune`.
 
 use std::ffi::CString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Times and dates as text.
+//! Formats times and dates as text, and reads the current time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,5 @@
-//! An owned tensor, aligned and contiguous, so that kernels can use it without a copy.
+//! Defines [`Buffer`], a tensor that owns its memory. The tensor is aligned and contiguous, so that
+//! kernels can use it without a copy.
 
 use std::mem::MaybeUninit;
 

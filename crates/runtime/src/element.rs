@@ -1,4 +1,5 @@
-//! The Rust types that can be elements of tensors.
+//! Defines the trait [`Element`] for the Rust types that can be elements of tensors, and assigns
+//! each type its [`DType`].
 
 use half::{bf16, f16};
 use tilewright_ir::DType;

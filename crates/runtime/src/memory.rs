@@ -1,4 +1,4 @@
-//! Aligned blocks of memory.
+//! Allocates aligned blocks of memory.
 //!
 //! A [`Block`] starts at a cache line, so that vectors do not straddle lines. A block of 2 MB or
 //! more starts at a huge page, is rounded up to whole huge pages, and asks the operating system for

@@ -1,8 +1,8 @@
 //! Makes contiguous copies of strided tensors for the duration of a call.
 //!
 //! Kernels take tensors that are row-major without gaps, and aligned. Any other tensor of the
-//! caller is copied: an input before the call, a result after it, and a tensor that the program
-//! updates both before and after.
+//! caller is copied: an input before the call, a result after the call, and a tensor that the
+//! program updates before and after the call.
 
 use smallvec::SmallVec;
 use tilewright_ir::Role;

@@ -1,4 +1,4 @@
-//! A persistent pool of threads, and the parallel loop that generated code calls.
+//! Runs parallel loops on a persistent pool of threads, for generated code and for Rust code.
 //!
 //! The pool divides a loop over `0..extent` into one share for each thread. A thread takes a
 //! quarter of the remaining iterations of its own share at a time. When its own share is empty, the
@@ -141,8 +141,9 @@ impl Drop for Pool {
 /// One call of a kernel, as its parallel loops see it: the pool to run on, and the failure if there
 /// was one.
 ///
-/// A pointer to a `Launch` is the `pool` that generated code passes to [`parallel`]. A `Launch`
-/// belongs to one calling thread, so calls that share a pool do not see each other's failures.
+/// A pointer to a `ParallelCall` is the `pool` that generated code passes to [`parallel`]. A
+/// `ParallelCall` belongs to one calling thread, so calls that share a pool do not see each other's
+/// failures.
 #[derive(Debug)]
 pub(crate) struct ParallelCall<'p> {
     pool: &'p Pool,
@@ -178,12 +179,12 @@ impl<'p> ParallelCall<'p> {
 /// Calls `body` for disjoint ranges that together cover `0..extent`, and returns when all of them
 /// are done. Each call of `body` gets `scratch_bytes` bytes of memory with undefined content,
 /// aligned to a cache line. No other call of `body` uses this memory at the same time. This
-/// function never unwinds: if there is no scratch memory, the loop does not run, and the [`Launch`]
-/// reports the failure afterwards.
+/// function never unwinds: if there is no scratch memory, the loop does not run, and the
+/// [`ParallelCall`] reports the failure afterwards.
 ///
 /// Only generated code calls this function, and its type does not allow it to be `unsafe`. It
-/// relies on two facts. First, `launch` comes from [`Launch::as_ptr`] of a live `Launch` that was
-/// made on this thread. Second, several threads may call `body` with `env` at once.
+/// relies on two facts. First, `call` comes from [`ParallelCall::as_ptr`] of a live `ParallelCall`
+/// that was made on this thread. Second, several threads may call `body` with `env` at once.
 pub(crate) extern "C" fn parallel(
     call: *const c_void,
     body: ParallelBody,
@@ -192,7 +193,7 @@ pub(crate) extern "C" fn parallel(
     scratch_bytes: i64,
 ) {
     // SAFETY: generated code passes on the `pool` of its `Call`, which `kernel.rs` makes from a
-    // `Launch` on this thread.
+    // `ParallelCall` on this thread.
     let call = unsafe { &*call.cast::<ParallelCall<'_>>() };
     call.run(Loop { body, env, extent, scratch_bytes: usize::try_from(scratch_bytes).unwrap_or(0) });
 }

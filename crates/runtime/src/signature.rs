@@ -1,5 +1,6 @@
-//! The tensors and scalars that the caller of a program supplies and gets: names, types and shapes,
-//! in order.
+//! Lists the tensors and scalars that the caller of a program supplies and gets, with their names,
+//! types and shapes. [`Signature::new`] makes the list from a [`Program`]. Other functions check
+//! the arguments of a call against it.
 
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Role, SymbolKind, TensorId};

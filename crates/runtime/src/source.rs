@@ -1,4 +1,5 @@
-//! Finds which of the caller's tensors each argument of a loop nest is.
+//! Finds, for each argument of a loop nest, the constant, input or result of the program's
+//! [`Signature`] that the caller passes for it.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{LoopNest, TensorId};

@@ -1,4 +1,4 @@
-//! Borrowed memory as a tensor: element type, start, extents and strides.
+//! Describes tensors in borrowed memory by their element type, first address, extents and strides.
 //!
 //! A [`View`] is for reading, and a [`ViewMut`] for reading and writing. Both are made from slices,
 //! from ndarray's views, from a [`crate::Buffer`], or from raw parts, as a binding to another

@@ -1,4 +1,5 @@
-//! Static analysis of expressions, for the code that writes schedules.
+//! Analyses accesses and expressions of a program for the code that writes schedules: strides in
+//! memory, variables in conditions, required divisors, and numbers of operations.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
-//! The reasons for refusing a step or a schedule: expected answers, cheap to make and to count.
+//! Defines the reasons for refusing a step or a schedule: [`Illegal`], its GPU cases in
+//! [`KernelFault`], and the [`Refusal`] that adds the number of the step.
+//!
+//! Refusals are ordinary results, not failures: a search gets many of them and counts them by
+//! reason. `Display` gives the message for people.
 
 use std::fmt;
 

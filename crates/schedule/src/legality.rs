@@ -1,12 +1,13 @@
 //! Checks whether a draft keeps the dependences of its program. All of legality comes down to this
 //! question.
 //!
-//! A schedule is legal if two conditions hold. Every two instances that depend on each other still
-//! run in their order. A value that is computed again elsewhere reads the same operands there. For
-//! a statement's own loops the steps keep both conditions by construction: the statement's
-//! instances are independent, up to the order of a reduction. Other changes are checked here, after
-//! the step has changed the draft: inlined and moved statements that read tensors which the program
-//! changes later, and ordered loops that are reordered or run in parallel.
+//! A schedule is legal if two conditions hold. Every two instances (executions of statements) that
+//! depend on each other still run in their order. A value that is computed again elsewhere reads
+//! the same operands there. For a statement's own loops the steps keep both conditions by
+//! construction: the statement's instances are independent, up to the order of a reduction. Other
+//! changes are checked here, after the step has changed the draft: inlined and moved statements
+//! that read tensors which the program changes later, and ordered loops that are reordered or run
+//! in parallel.
 //!
 //! In: a draft, and the statements that a step has moved. Out: the first dependence that no longer
 //! holds, with a pair of instances. The dependences are those of [`tilewright_polyhedral`]; read

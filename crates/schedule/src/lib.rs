@@ -1,5 +1,5 @@
-//! Schedules: the steps that transform a program's loops, their text form, their legality and their
-//! lowering.
+//! Defines schedules: the steps that transform a program's loops, with their text form, their
+//! legality and their lowering.
 //!
 //! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] applies the steps
 //! one after the other to the loops of a program and lowers the result to a [`LoopNest`]. `apply`

@@ -1,5 +1,5 @@
-//! The vocabulary of schedules: the transformations of loops (`Step`) and lists of them
-//! (`Schedule`).
+//! Defines the steps of a schedule ([`Step`]), each of which transforms loops, the list of them
+//! ([`Schedule`]), and the names that steps use.
 //!
 //! Loops are named `STATEMENT.LOOP`. A statement has the name of the tensor that it writes; the
 //! second statement that writes the same tensor is `tensor[2]`. A loop at first has the name of its

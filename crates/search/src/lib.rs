@@ -1,4 +1,4 @@
-//! The search for a good schedule, as far as it needs no hardware.
+//! Searches for a good schedule of a program, as far as this needs no hardware.
 //!
 //! - [`knob`]: one open choice, its values and their neighbours; the product of all choices and its
 //!   points.

@@ -1,4 +1,4 @@
-//! The abstract syntax tree: the program as it was written.
+//! Defines the abstract syntax tree: the functions of a file as they were written, with positions.
 
 use tilewright_ir::{BinaryOp, DType, ReduceOp, UnaryOp};
 

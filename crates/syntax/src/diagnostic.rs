@@ -1,4 +1,4 @@
-//! Diagnostics: what went wrong, where, and what to write instead.
+//! Defines [`Diagnostic`], an error or warning about a position in the source text, and prints it.
 //!
 //! A [`Diagnostic`] is data: a [`Code`], a sentence, labelled positions in the source, notes and
 //! suggestions. `annotate-snippets`, which the Rust compiler's own messages use, draws it.

@@ -1,9 +1,9 @@
 //! Turns source text into a checked [`Program`](tilewright_ir::Program).
 //!
 //! [`lexer`] cuts the text into tokens, and [`parser`] builds an [`ast`]. [`mod@check`] resolves
-//! names, infers types and ranges, and proves every access in bounds. Each step reports its
-//! findings as [`Diagnostic`]s and continues, so that one run shows all mistakes. Nothing here
-//! panics on any text.
+//! names, infers types and ranges, and checks that accesses stay in bounds. Each step reports its
+//! findings as [`Diagnostic`]s and continues, so that one run shows all mistakes. No text makes
+//! this crate panic.
 //!
 //! ```
 //! let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";

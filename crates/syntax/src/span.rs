@@ -1,4 +1,4 @@
-//! Positions in the source text.
+//! Defines [`Span`], a position in the source text as a range of bytes.
 
 use tilewright_ir::Origin;
 

@@ -1,5 +1,5 @@
-//! The capabilities of a target that schedules may use: parallel units, memory scopes, registers,
-//! vectors, and the loops that code for the target can have.
+//! Defines the [`Capabilities`] of a target that schedules may use: parallel units, memory scopes,
+//! registers, vectors, and the loops that code for the target can have.
 //!
 //! A step means the same on every target. Where targets differ, the step asks the capabilities. A
 //! kind of target states its capabilities once, in [`Hardware::capabilities`](crate::Hardware).

@@ -1,4 +1,5 @@
-//! The description of a CPU, and the detection of this machine's CPU.
+//! Describes a CPU as data ([`Cpu`]): cores, vector instructions and cache sizes. Detects those of
+//! this machine.
 
 use crate::capabilities::{Capabilities, Registers};
 use crate::hardware::Hardware;

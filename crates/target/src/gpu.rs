@@ -1,4 +1,5 @@
-//! The description of a GPU: thread and memory limits, and speeds.
+//! Describes a GPU as data ([`Gpu`]): its thread and memory limits and its speeds. Also has the
+//! descriptions to compile for where no GPU is present.
 
 use serde::{Deserialize, Serialize};
 

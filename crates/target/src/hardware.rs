@@ -1,4 +1,5 @@
-//! The questions that every kind of target answers.
+//! Defines the trait [`Hardware`]: the properties that every kind of target reports, such as its
+//! capabilities, model name, cache sizes and peak rates.
 
 use crate::capabilities::Capabilities;
 

@@ -1,4 +1,5 @@
-//! The kinds of targets: their descriptions, owned and borrowed.
+//! Defines the kinds of targets, CPU and GPU: a [`Machine`] owns the description of the hardware,
+//! and a [`Target`] borrows it.
 
 use crate::{Cpu, Gpu, Hardware};
 

@@ -1,4 +1,4 @@
-//! The names of targets, as users write them and as messages print them.
+//! Reads and prints the names of targets, such as `cpu` and `cuda:1`, as users write them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! Calls of kernels with arguments by name.
+//! Calls kernels: [`Arguments`] collects the arguments of one call by name, and [`BoundKernel`] is
+//! a kernel whose constant inputs are already bound.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The error type of this crate.
+//! The type [`Error`] for every failure of this crate, and conversions from the errors of the
+//! compiler's parts.
 
 use thiserror::Error;
 use tilewright_cache::CacheError;

@@ -1,4 +1,5 @@
-//! Parses source texts and schedules.
+//! Parses a source text to a [`Module`] and the text of a schedule to a [`Schedule`], and makes the
+//! [`Program`] of a function at given sizes.
 
 use std::sync::Arc;
 

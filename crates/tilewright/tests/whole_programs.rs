@@ -1,4 +1,6 @@
-//! Random programs of several statements, loops and calls, under many schedules, run in every way.
+//! Runs random programs of several statements, loops and calls under many schedules, and compares
+//! the results of every way to run them with the interpreter. Another test prints such programs as
+//! source text and parses them again.
 //!
 //! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length,
 //! which these variables control:

@@ -1,5 +1,5 @@
-//! Connects a search with the cache: gives the search hints and training data, and records its
-//! trials.
+//! Connects a search with the cache: takes schedules to start from and training data for cost
+//! models out of the cache, and records every trial in it ([`CacheRecorder`]).
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -37,8 +37,8 @@ pub struct CacheRecorder {
 }
 
 impl CacheRecorder {
-    /// A keeper that records the trials of a search with these options, if the cache can be
-    /// written. [`CacheRecorder::broken`] returns the error if it cannot be opened or written.
+    /// A recorder of the trials of a search with these options, if the cache can be written.
+    /// [`CacheRecorder::cache_error`] returns the error if it cannot be opened or written.
     pub fn new(
         cache: Result<Cache, CacheError>,
         program: &Program,

@@ -5,20 +5,21 @@
 //! | [`search`] | a whole search: inputs, cache, workers, the tuning loop, records |
 //! | [`task`] | the task: a function at given sizes, on some threads or on a device |
 //! | [`input_files`] | the user's inputs, on their way to a worker |
-//! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
+//! | [`tune`](mod@tune) | the loop: propose → check legality → build → compare results → measure |
 //! | [`schedule_features`] | the features that cost models learn from |
-//! | [`measure`] | the interface of measurers, and a worker process that is replaced when it is lost |
+//! | [`measure`] | the interface of measurers, and a worker process that is replaced if lost |
 //! | [`fleet`] | several workers, for several devices |
 //! | [`worker`] | the worker process, and its handle |
-//! | `rig` | a program with its data and expected results, inside the worker |
-//! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
+//! | `fixture` | a program with its data and expected results, inside the worker |
+//! | [`bench`](mod@bench) | kernels run on that data: checked, timed and compared |
 //! | [`note`] | notes to the user on how results were compared |
-//! | `turns` | times of kernels that run in turn |
+//! | `race_statistics` | times of kernels that were measured alternately |
+//! | `parallel` | independent work on all cores |
 //! | [`peak`] | the peak rates of the machine |
-//! | [`work`], [`roofline`] | the operations and bytes of a program, and its distance from the peaks |
+//! | [`work`], [`roofline`] | a program's operations and bytes, and its distance from the peaks |
 //! | [`recording`] | a run in a file, and a measurer that replays it |
 //! | [`compare`] | a comparison of strategies with the same measurements |
-//! | [`keeper`] | the connection of a search with the cache |
+//! | [`cache_recorder`] | the connection of a search with the cache |
 
 pub mod bench;
 pub mod cache_recorder;

@@ -1,5 +1,6 @@
-//! The interface of measurers, and the measurer that supervises a worker process. The other
-//! measurers are recordings and fleets.
+//! Defines [`Measurer`], the interface through which a search has schedules compiled, checked
+//! and timed. [`SupervisedWorker`] implements it with a worker process that is replaced when it
+//! is lost. The other measurers are `Fleet`, `Recorder` and `Replay`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Notes to the user on how results were compared.
+//! Defines [`Note`], a sentence that tells the user how results were compared, such as which
+//! elements were not compared.
 
 use std::fmt;
 

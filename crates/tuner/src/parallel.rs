@@ -1,4 +1,5 @@
-//! Runs independent work on all cores.
+//! Runs independent work on all cores: applies a function to every item of a slice, and returns
+//! the results in order or passes on each one as soon as it is made.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};

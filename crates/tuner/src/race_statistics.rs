@@ -1,5 +1,6 @@
-//! Statistics of kernels that were measured in turn. Times are relative to the mean time of their
-//! round, since a slow moment of the machine slows all kernels down.
+//! Computes the times of kernels from a race, in which every round samples each kernel once.
+//! Times are relative to the mean time of their round, since a slow moment of the machine slows
+//! all kernels down.
 
 use tilewright_cache::outcome::{lower_quartile, median};
 

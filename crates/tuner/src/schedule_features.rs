@@ -1,4 +1,5 @@
-//! Features of loop nests, from which cost models learn.
+//! Computes the features from which cost models learn: takes the text of a schedule, a loop
+//! nest or a point of the space, and returns a vector of numbers.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The task of a tuning run: a function at given sizes, on some threads of this machine or on one
-//! of its devices.
+//! Describes the task of a tuning run: a program at given sizes, on some threads of this
+//! machine or on one of its devices. A worker receives a [`Task`], and files keep a
+//! [`RecordedTask`].
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The arguments of `tilewright cache`.
+//! Defines the subcommands and options of `tilewright cache`.
 
 use std::path::PathBuf;
 use std::time::Duration;

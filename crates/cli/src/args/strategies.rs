@@ -1,4 +1,4 @@
-//! The arguments of `tilewright strategies`.
+//! Defines the subcommands and options of `tilewright strategies`.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -66,7 +66,8 @@ pub struct CompareArgs {
     /// took.
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
-    /// Maximum share of the space that a search may propose, such as 0.001.
+    /// Maximum number of points that a search may propose, as a share of all points of the space,
+    /// such as 0.001.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub share: Option<f64>,
     /// Maximum number of starting points that the cost model proposes. With 0, searches run

@@ -1,4 +1,5 @@
-//! One file for each command.
+//! The commands of the command line. Each module has the `run` function of one command; the command
+//! `worker` is in `worker.rs`.
 
 pub mod bench;
 pub mod cache;

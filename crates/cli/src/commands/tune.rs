@@ -1,4 +1,5 @@
-//! `tilewright tune`: searches for a fast schedule, prints the outcome, and writes cache and files.
+//! `tilewright tune`: searches for a fast schedule, prints the outcome, and writes the cache and
+//! the files that the options name.
 
 mod files;
 mod preparation;

@@ -1,10 +1,12 @@
-//! Moves barriers out of conditions, for OpenCL.
+//! Rewrites statements for OpenCL so that no barrier is inside a condition. Only conditions that
+//! depend on data stay as they are.
 //!
 //! OpenCL allows a barrier inside a condition that has the same value for all threads of a block.
 //! PoCL, the OpenCL implementation of many machines without a GPU, hangs or crashes on some of
 //! these barriers inside loops. So this module puts the condition around the statements between the
 //! barriers, and the threads wait whether or not the condition holds. Reductions across threads
-//! wait too: all threads run their code, and take part where the condition holds.
+//! contain barriers too: all threads run the code of the reduction, and a thread contributes its
+//! value only where the condition holds.
 
 use tilewright_ir::nest::{Allocate, CombineNest, For, If, IndexExpr, Stmt};
 use tilewright_ir::walk;
@@ -71,7 +73,7 @@ fn guard_between_barriers(outer: &If, holds: bool, side: Vec<Stmt>) -> Vec<Stmt>
     out
 }
 
-/// Nests `inner` in a branch of `own`: as one `if` with all conditions, where that is possible.
+/// Nests `inner` in a branch of `guard`: as one `if` with all conditions, where that is possible.
 fn merge_guards(outer: Option<Stmt>, inner: If, (guard, holds): (&If, bool)) -> Option<Stmt> {
     match outer {
         Some(Stmt::If(mut outer)) if outer.otherwise.is_empty() && inner.otherwise.is_empty() => {

@@ -1,4 +1,4 @@
-//! C expressions as text together with their precedence.
+//! Builds C expressions. A [`CExpr`] is the text of an expression together with its precedence.
 //!
 //! Every function here puts parentheses around each operand that binds more loosely than its
 //! operator requires, so the text is correct wherever these functions put it. [`CExpr::text`]

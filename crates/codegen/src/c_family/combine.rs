@@ -1,13 +1,13 @@
-//! Writes reductions across the threads of a block: the values of the threads become one total,
-//! which every thread receives.
+//! Writes reductions across threads: the values of a row of threads, along the x axis of a block,
+//! become one total, which every thread of the row receives.
 //!
-//! All threads of the block run the same code, so nothing here is inside a condition. A thread past
-//! the end of its loop, or excluded by a condition, takes part with the neutral element. The method
-//! depends on the shape of the block:
+//! All threads of the block must run the same code, so this module puts no barrier and no shuffle
+//! inside a condition. A thread past the end of its loop, or excluded by a condition, takes part
+//! with the neutral element. The method depends on the shape of the block:
 //!
 //! | row of threads | method |
 //! |---|---|
-//! | a part of a warp, in CUDA | shuffles |
+//! | a warp, or 1, 2, 4, 8 or 16 threads, in CUDA | shuffles |
 //! | several whole warps, in CUDA | shuffles, and shared memory between the warps of a row |
 //! | any other, and all in OpenCL | shared memory |
 
@@ -89,9 +89,9 @@ impl Group {
 }
 
 impl Emitter<'_> {
-    /// Writes thread loops that end in a reduction across threads. `around` is a condition around
-    /// the loops that is the same for all threads of the block. All threads run the code even where
-    /// it does not hold.
+    /// Writes thread loops that end in a reduction across threads. `outer_conditions` are around
+    /// the loops, and are the same for all threads of the block. All threads run the code even
+    /// where these conditions do not hold.
     pub(super) fn combine(
         &mut self,
         combining: &CombineNest<'_>,

@@ -1,8 +1,7 @@
-//! The dialects of C: the spellings of types, indices, barriers and hints in CUDA C++ and OpenCL C,
-//! and what else differs between the two languages.
+//! Defines the two languages that kernels are written in, CUDA C++ and OpenCL C. A [`Dialect`]
+//! returns the spellings of types, indices, barriers and hints, and the features of its language.
 //!
-//! A dialect is a language, and a [`GpuApi`] is an interface to a driver. Each API takes the text
-//! of one dialect.
+//! A [`GpuApi`] is an interface to a driver. Each API takes the text of one dialect.
 
 use tilewright_ir::nest::{Axis, Sync};
 use tilewright_ir::{BinaryOp, DType};

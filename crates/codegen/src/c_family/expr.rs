@@ -1,4 +1,6 @@
-//! Writes values, with every operation as the language defines it.
+//! Writes value expressions ([`Expr`]) as C expressions ([`CExpr`]): literals, operators,
+//! conversions and calls of functions. The results are those that Tilewright's language defines. A
+//! helper function ([`Helper`]) takes the place of a C operation that gives another result.
 
 use tilewright_ir::nest::{Expr, ExprKind, Store};
 use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};

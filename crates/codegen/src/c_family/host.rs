@@ -1,5 +1,5 @@
-//! The commands that the host runs for a program: kernel launches, and loops and choices around
-//! them.
+//! Defines [`GpuCode`], the generated code of a program: the source text of its kernels, and the
+//! commands that the host runs. A command is a kernel launch, a loop over commands, or an `if`.
 
 use tilewright_ir::ScalarId;
 use tilewright_ir::nest::{BufferId, IndexExpr, LoopVarId};

@@ -1,5 +1,5 @@
-//! Writes subscripts, extents and conditions as exact integers, in a type that holds every
-//! intermediate result.
+//! Writes subscripts, extents and conditions ([`IndexExpr`]) as exact integer expressions of C, in
+//! a type that holds every intermediate result.
 //!
 //! An index expression is computed in 32 bits where its interval (`range`) shows that no
 //! intermediate result overflows, and in 64 bits elsewhere. Data in subscripts may have any integer

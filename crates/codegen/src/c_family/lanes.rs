@@ -1,15 +1,17 @@
-//! Writes vector loops: one access for several elements.
+//! Writes vector loops lane by lane, with one load or store for several neighbouring elements. A
+//! lane is one iteration of a vector loop.
 //!
 //! Lanes that load or store neighbouring elements, starting at a multiple of their number, share
 //! one access of a vector type. Each lane uses one component of the vector. All other operations
 //! are written out lane by lane:
 //!
 //! ```text
-//! for lane in 4: C[4*i + lane] = A[4*i + lane] * b[i]   →   const float4 A_lanes = *(const float4*)&A[4 * i];
-//!                                                           float4 C_results;
-//!                                                           C_results.x = A_lanes.x * b[i];
-//!                                                           …
-//!                                                           *(float4*)&C[4 * i] = C_results;
+//! for lane in 4: C[4*i + lane] = A[4*i + lane] * b[i]
+//!   →   const float4 A_lanes = *(const float4*)&A[4 * i];
+//!       float4 C_results;
+//!       C_results.x = A_lanes.x * b[i];
+//!       …
+//!       *(float4*)&C[4 * i] = C_results;
 //! ```
 //!
 //! A compiler cannot do this by itself, since it does not know the alignment of tensors. Here,
@@ -361,7 +363,7 @@ fn value_at_lane(store: &Store, vector: VectorLoop, at: i64) -> Expr {
     value
 }
 
-/// An access with `by` substituted for its lane variable.
+/// An access with `replacement` substituted for its lane variable.
 fn substitute_lane_in_access(access: &Access, lane: LoopVarId, replacement: &IndexExpr) -> Access {
     let indices = access.indices.iter().map(|index| substitute_lane(index, lane, replacement)).collect();
     Access { indices, ..access.clone() }

@@ -1,27 +1,28 @@
 //! Generates code in the C-like languages of devices, CUDA C++ and OpenCL C, from loop nests.
 //!
 //! [`gpu_code`] writes one source text with a kernel for every statement that the host does not run
-//! itself, and returns the commands of the host: loops, and launches of kernels. The text is meant to be readable: identifiers are the
-//! names of the program and its schedule, and loops stay loops. A [`Dialect`] is one of the
-//! languages; `dialect` and `prelude` hold all differences between them.
+//! itself, and returns the text with the commands of the host: launches of kernels, and loops and
+//! conditions around them. The text is meant to be readable: identifiers are the names of the
+//! program and its schedule, and loops stay loops. A [`Dialect`] is one of the languages. The files
+//! `dialect`, `prelude` and `combine` hold almost all differences between the languages.
 //!
 //! | file | content |
 //! |---|---|
-//! | `host` | the commands of the host: launches, and loops around them |
+//! | `host` | the commands of the host: launches, and loops and conditions around them |
 //! | `kernel` | which statements form a kernel; its grid, shared memory and parameters |
 //! | `stmt` | loops, conditional statements, stores |
 //! | `lanes` | vector loops: one access for several elements |
 //! | `serpentine` | the order of a thread's accumulations, for operand reuse |
 //! | `combine` | reductions across the threads of a block |
 //! | `barriers` | barriers moved out of conditions, for OpenCL |
-//! | `expr` | values |
+//! | `expr` | value expressions |
 //! | `index` | subscripts, extents and conditions |
 //! | `range` | intervals of the values of index expressions |
 //! | `c_expr` | C expressions as text, with parentheses where they are needed |
 //! | `dialect` | the languages, their spellings and other differences |
 //! | `restrict` | whether pointers may be `restrict` |
-//! | `prelude` | helper functions where a language's own function differs from Tilewright's definition |
-//! | `names` | identifiers |
+//! | `prelude` | helper functions for operations that C lacks or defines differently |
+//! | `names` | identifiers of buffers, variables and scalars |
 
 mod barriers;
 mod c_expr;

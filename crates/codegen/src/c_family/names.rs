@@ -1,4 +1,5 @@
-//! Chooses identifiers for buffers, variables and scalars.
+//! Chooses a unique C identifier for every buffer, loop variable and scalar of a loop nest, from
+//! its name in the nest. No identifier is a reserved word of CUDA C++ or OpenCL C.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Writes helper functions for operations where the languages' own functions differ from
-//! Tilewright's definition. The text contains only the functions that kernels use.
+//! Writes the prelude, the text before the kernels: first lines for the compiler, and helper
+//! functions. A [`Helper`] computes an operation that CUDA C++ or OpenCL C lacks, or defines
+//! differently from Tilewright. The text contains only the functions that kernels use.
 
 use tilewright_ir::{DType, ReduceOp};
 

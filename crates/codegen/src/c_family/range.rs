@@ -1,8 +1,9 @@
 //! Computes intervals for the values of index expressions, from the enclosing loops and from the
 //! types of data.
 //!
-//! Kernels compute in 32 or 64 bits, so an intermediate result may wrap. The expressions inside a
-//! quotient, remainder, minimum or maximum have a type of their own.
+//! Kernels compute in 32 or 64 bits, so an intermediate result may wrap. [`Ranges::fits`] checks
+//! whether every intermediate result fits. The expressions inside a quotient, remainder, minimum or
+//! maximum have a type of their own.
 
 use std::collections::BTreeMap;
 

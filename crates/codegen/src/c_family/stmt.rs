@@ -1,4 +1,5 @@
-//! Writes the statements of a kernel: loops, conditional statements, stores.
+//! Writes the statements of a kernel as C text: loops, conditional statements, allocations, loads,
+//! stores and barriers. The [`Emitter`] holds the text of one kernel and the state of writing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -231,7 +232,7 @@ impl<'a> Emitter<'a> {
 
     // Choices and buffers.
 
-    /// Writes a conditional statement, with `side` writing its branches.
+    /// Writes a conditional statement, with `write_branch` writing its branches.
     pub(super) fn conditional(
         &mut self,
         conditional: &If,
@@ -467,9 +468,9 @@ impl<'a> Emitter<'a> {
 /// Returns true when the body bounds a quotient of the loop variable by a minimum or maximum, as in
 /// `max(0, t/5 - 1)` after two loops were fused to `t`.
 ///
-/// NVIDIA's assembler, ptxas, miscompiles such an expression for Hopper if the assembler unrolls the
-/// loop: it computes `max(0, 1 - t/5)` (seen with the versions 13.0 and 13.4). The compiler before
-/// it unrolls such loops only where it is told to, and then folds the expression correctly.
+/// NVIDIA's assembler, ptxas, miscompiles such an expression for Hopper if the assembler unrolls
+/// the loop: it computes `max(0, 1 - t/5)` (seen with the versions 13.0 and 13.4). The compiler
+/// before it unrolls such loops only where it is told to, and then folds the expression correctly.
 fn clamps_quotients(inner: &For) -> bool {
     let clamps = |index: &IndexExpr| {
         index.any_atom(&mut |atom| match atom {

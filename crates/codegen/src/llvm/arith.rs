@@ -1,4 +1,5 @@
-//! Emits operators on values, as [`tilewright_ir::arithmetic`] defines them.
+//! Emits the instructions of unary and binary operators, multiply-adds and reductions, on scalars
+//! and vectors. The results are those that [`tilewright_ir::arithmetic`] defines.
 
 use inkwell::values::{FastMathFlags, InstructionOpcode};
 use inkwell::{FloatPredicate, IntPredicate};

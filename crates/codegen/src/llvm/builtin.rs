@@ -1,5 +1,6 @@
-//! Emits mathematical functions: as instructions where they exist, else as polynomials
-//! ([`super::math`]), else as calls of the C library, lane by lane.
+//! Emits the builtin functions of the language, such as `sqrt` and `exp`. A function becomes
+//! instructions if LLVM has them or expands it well, else inline code with polynomials
+//! ([`super::math`]), else a call of the C library for each lane.
 
 use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;

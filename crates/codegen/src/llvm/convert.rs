@@ -1,4 +1,5 @@
-//! Emits conversions between types, and between memory and registers.
+//! Emits conversions between element types, and between the type of a value in memory and its type
+//! during computation.
 //!
 //! 16-bit floats are computed as float32. The processor converts float16 where it has the
 //! instruction. Integer arithmetic converts bfloat16: the processors' own instruction for it

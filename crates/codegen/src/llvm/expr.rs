@@ -1,8 +1,9 @@
-//! Emits value expressions.
+//! Emits value expressions ([`Expr`]) as LLVM values.
 //!
-//! In scalar code, lazy operators branch, unless the operand that they would skip is cheap and
-//! harmless. In vector code, they evaluate each operand under the mask of its lanes. Loads are
-//! masked, so nothing out of bounds is read. Every other operation is harmless in inactive lanes.
+//! Lazy operators (`&&`, `||` and `?:`) skip an operand that is not needed. In scalar code, they
+//! branch, unless that operand is cheap and harmless. In vector code, they evaluate each operand
+//! under the mask of its lanes. Loads are masked, so nothing out of bounds is read. Every other
+//! operation is harmless in inactive lanes.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;

@@ -1,7 +1,7 @@
-//! Makes object code callable in this process.
+//! Links object code into this process, and looks up the addresses of its functions.
 //!
-//! One LLJIT serves the whole process. Each kernel is an object file with its own resource tracker,
-//! so that dropping the kernel frees its memory.
+//! One LLJIT, LLVM's just-in-time compiler, serves the whole process. Each kernel is an object file
+//! with its own resource tracker, so that dropping the kernel frees its memory.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! A kernel: machine code in this process that can be called.
+//! Defines [`Kernel`], the machine code of one loop nest, linked into this process. A kernel is
+//! called with a [`Call`]. If the nest has a setup, a second function fills its constant buffers.
 
 use super::jit::Code;
 use super::object::{Object, setup_symbol};

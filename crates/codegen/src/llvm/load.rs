@@ -1,4 +1,4 @@
-//! Emits loads.
+//! Emits the load of an element, or of one element for each lane of a vector loop.
 //!
 //! Neighbouring elements are loaded as one vector, and elements a few apart as several vectors that
 //! are shuffled together. All other elements are gathered. A load is masked if some lanes may be

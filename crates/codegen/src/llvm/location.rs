@@ -1,6 +1,6 @@
-//! Computes the addresses of accesses.
+//! Emits the computation of the address of an access.
 //!
-//! The subscripts of an access become a [`Place`]: the address of one element, of elements at a
+//! The subscripts of an access become a [`Location`]: the address of one element, of elements at a
 //! constant stride, or one address for each lane. A subscript that depends on data is checked
 //! against its dimension. If the check fails, the code sets the kernel's status and uses subscript
 //! 0 instead. So compiled code stays inside its buffers for any data. [`super::load`] and

@@ -1,4 +1,4 @@
-//! Decides which loops become vectors, and which are written out.
+//! Decides which loops are emitted as vector instructions, and which loops are unrolled.
 
 use tilewright_ir::nest::{For, LoopKind};
 

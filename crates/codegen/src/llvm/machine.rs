@@ -1,4 +1,5 @@
-//! Creates the LLVM target machine for a [`Cpu`].
+//! Creates the LLVM target machine for a [`Cpu`], which generates the object code, and collects the
+//! processor's properties that the emitters need.
 
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;

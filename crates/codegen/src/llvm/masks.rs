@@ -1,4 +1,5 @@
-//! Finds register buffers whose masked-out lanes are never read.
+//! Finds register buffers whose masked-out lanes are never read. A lane is masked out where a
+//! condition excludes it.
 //!
 //! A masked store must preserve the other lanes of its slot, which costs one instruction each time.
 //! Where all stores that may reach a slot run in the same lanes, the other lanes never hold a value

@@ -2,15 +2,18 @@
 //!
 //! The stages, in order:
 //! 1. [`private`] gives buffers that are allocated inside vector loops a lane dimension.
-//! 2. [`layout`] places scratch buffers, [`registers`] chooses the storage of register buffers, and
-//!    [`nan`] finds the buffers that hold no NaN.
+//! 2. [`layout`] places scratch buffers, [`registers`] chooses the storage of register buffers,
+//!    [`masks`] finds the register buffers whose masked-out lanes may be overwritten, and [`nan`]
+//!    finds the buffers that hold no NaN.
 //! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] emits values
 //!    and [`index`] emits subscripts. [`pointers`], [`location`], [`load`] and [`store`] emit
 //!    accesses to memory. [`arith`], [`convert`], [`builtin`] and [`math`] emit single operations.
 //! 4. [`passes`] runs a few passes over the IR.
-//! 5. [`machine`] generates object code, and [`jit`] links it.
+//! 5. [`object`] generates object code with the target machine of [`machine`]. [`jit`] links the
+//!    object code, and [`kernel`] calls it.
 //!
-//! All emitters build their instructions with [`ops`].
+//! All emitters build their instructions with [`ops`]. [`loops`] decides which loops are vectors or
+//! unrolled, and [`load_barriers`] limits the reuse of loaded values between unrolled copies.
 
 mod arith;
 mod builtin;

@@ -1,4 +1,4 @@
-//! Finds the buffers that never hold a NaN.
+//! Finds the scratch and register buffers that never hold a NaN.
 //!
 //! The minimum or maximum of two values ignores a NaN, which takes three instructions where either
 //! operand may be NaN. A total that starts from a number, and then only takes the minimum or

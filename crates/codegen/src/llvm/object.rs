@@ -1,7 +1,8 @@
-//! Object code: the output of the code generator before linking.
+//! Generates object code from a loop nest.
 //!
 //! [`Object::emit`] turns a loop nest into the contents of an object file. [`Object::link`] loads
-//! the code into this process as a [`Kernel`]. A linker of the system takes the contents alone.
+//! the code into this process as a [`Kernel`]. [`Object::bytes`] returns the contents for a linker
+//! of the system.
 
 use std::time::Instant;
 

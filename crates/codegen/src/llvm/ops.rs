@@ -1,4 +1,4 @@
-//! Builds instructions on operands that are either scalars or vectors.
+//! Builds LLVM instructions on operands that are either scalars or vectors.
 //!
 //! In the body of a vector loop, a value that is the same in all lanes stays a scalar, and a value
 //! that differs is an LLVM vector. [`Ops`] accepts both: where a scalar meets a vector, the scalar

@@ -1,4 +1,5 @@
-//! Computes addresses incrementally, with pointers that advance in each loop.
+//! Emits the address of an element as a pointer that advances with each loop, instead of computing
+//! the address anew in every iteration.
 //!
 //! An address is a sum: a part that no loop changes, then for each loop, from the outside in, a
 //! step times the loop variable, and finally a constant. Every loop gets a pointer. It starts at

@@ -1,4 +1,5 @@
-//! Register buffers: one stack slot for each value, which LLVM promotes to a register.
+//! Allocates, loads and stores register buffers. Each value of such a buffer gets a stack slot,
+//! which LLVM promotes to a register.
 //!
 //! A slot holds one element, or one element for each lane of a vector loop. [`choose_storage`]
 //! chooses between the two from all accesses to the buffer, before any code is emitted. A buffer

@@ -1,4 +1,5 @@
-//! Emits statements: loops, conditional statements, allocations, prefetches.
+//! Emits the statements of a loop nest as LLVM IR: loops, conditional statements, allocations and
+//! prefetches. Statements that only a GPU supports, such as barriers, are errors.
 
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;

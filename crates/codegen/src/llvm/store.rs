@@ -1,7 +1,8 @@
-//! Emits stores and reductions.
+//! Emits stores, which replace an element or reduce a value into it.
 //!
-//! In a vector loop, lanes that store to one element are first reduced to a single value. Lanes
-//! whose collisions depend on data are processed one after the other.
+//! In a vector loop, lanes that reduce into one element are first reduced to a single value. Where
+//! lanes replace one element, the last lane wins. Where lanes reduce into elements at arbitrary
+//! addresses, several lanes may have the same element, so they run one after the other.
 
 use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;

@@ -1,4 +1,4 @@
-//! Mathematical functions of bounded numbers.
+//! Applies mathematical functions to bounded numbers ([`Bounded`]).
 //!
 //! The effect of an inexact argument is read from the ends of the argument's interval, on which
 //! most functions are monotone. For other functions this module defines which points count instead.

@@ -1,4 +1,5 @@
-//! Numbers with a bound on the distance of any legal kernel's value: a running error analysis.
+//! Computes with numbers that have an error bound: how far the value of any legal kernel may be
+//! from the interpreter's. This is a running error analysis.
 //!
 //! [`Bounded`] is the number that the interpreter computes and a distance; no kernel's value is
 //! further away. Every operation propagates the distances of its operands, by its derivative or

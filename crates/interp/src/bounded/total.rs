@@ -1,4 +1,5 @@
-//! Reductions of bounded numbers, whose terms kernels may reduce in any order and any grouping.
+//! Reduces bounded numbers ([`Bounded`]). Kernels may reduce the terms in any order and any
+//! grouping.
 //!
 //! The error of a sum of n terms in any order is at most `(n - 1) u` times the sum of their
 //! magnitudes, for any n. Here u is the unit roundoff of the type of partial sums (Jeannerod and

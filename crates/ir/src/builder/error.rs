@@ -1,4 +1,5 @@
-//! Mistakes in the use of a builder.
+//! Defines [`BuildError`], a mistake that a program builder reports, and [`TypeError`], a mistake
+//! in the types of operands.
 
 use thiserror::Error;
 

@@ -1,9 +1,9 @@
-//! Turns the collected parts into an unchecked program, and an unchecked program that passes every
-//! check into a program.
+//! Turns a [`ProgramBuilder`] into an [`UncheckedProgram`], and turns an unchecked program that
+//! passes every check into a [`Program`].
 //!
-//! Handles number tensors and variables in the order in which they were declared. An unchecked
-//! program lists inputs before results before temporaries, and gives each statement variables of
-//! its own. So the ids of the handles are replaced here.
+//! The handles of a builder number tensors and variables in the order of their declarations. An
+//! unchecked program lists inputs before results before temporaries, and gives each statement
+//! variables of its own. This module therefore replaces the ids of the handles.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>
     }
     let unchecked = unchecked_builder.finish().map_err(|mistake| vec![mistake]);
     match mistakes.is_empty() {
-        true => check_draft(unchecked?),
+        true => check_unchecked(unchecked?),
         false => Err(mistakes),
     }
 }
 
 /// Checks the unchecked program, for all sizes or at the given ones.
-fn check_draft(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
+fn check_unchecked(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
     let form = assemble(unchecked.clone(), &vec![Definedness::Proved; unchecked.tensors.len()]);
     form.iter().try_for_each(|form| verify_form(form).map_err(|mistake| vec![mistake.into()]))?;
     let general = unchecked.specialize();
@@ -50,7 +50,7 @@ fn check_draft(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildErro
     }
     let general = general.and_then(|unchecked| assemble(unchecked, &report.definedness)).map(Arc::new);
     let program =
-        assemble(unchecked, &report.definedness).expect("a builder leaves no gaps in its unchecked");
+        assemble(unchecked, &report.definedness).expect("a builder leaves no gaps in its unchecked program");
     Ok(Program { general, ..program })
 }
 

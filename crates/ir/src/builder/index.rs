@@ -1,4 +1,5 @@
-//! Subscripts and bounds, with operators.
+//! Defines [`Index`], a subscript, bound or extent that the user of a builder writes with
+//! operators.
 
 use std::ops::{Add, Div, Mul, Rem, Sub};
 use std::sync::Arc;

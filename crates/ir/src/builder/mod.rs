@@ -41,7 +41,7 @@
 //! );
 //! ```
 //!
-//! `finish` turns the collected statements into a
+//! `finish` turns the collected statements into an
 //! [`UncheckedProgram`](crate::unchecked::UncheckedProgram).
 
 mod error;

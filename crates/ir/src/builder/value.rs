@@ -1,4 +1,4 @@
-//! Values, with operators.
+//! Defines [`Value`], a value that the user of a builder writes with operators.
 //!
 //! Operands must have the same type. Literals and indices have no type of their own and take the
 //! type of the other operand; alone they are int32 or float32. Elements of 16-bit floats are

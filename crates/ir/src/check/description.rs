@@ -1,4 +1,4 @@
-//! A sentence for each finding, for callers that have no text to point into.
+//! Describes a [`Finding`] in a sentence, for callers that have no source text to point into.
 
 use super::finding::{AccessId, Finding, LargeNumber};
 use super::witness::Witness;

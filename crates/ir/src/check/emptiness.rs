@@ -1,4 +1,5 @@
-//! Checks that every range has a value, and every tensor an element.
+//! Reports ranges of a statement's variables that are empty for all sizes, and tensors that are
+//! empty at the given sizes.
 
 use super::Checker;
 use super::finding::Finding;

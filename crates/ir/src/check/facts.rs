@@ -1,7 +1,7 @@
-//! Facts about indices that follow from a condition. They have the form of alternatives, and each
-//! alternative is a list of non-negative expressions.
+//! Derives facts about indices from the conditions around an access. The result is a list of
+//! alternatives, and each alternative is a list of expressions that are not negative.
 //!
-//! Where the condition holds, at least one alternative holds in full. Conditions that cannot be
+//! Where the conditions hold, at least one alternative holds in full. Conditions that cannot be
 //! expressed this way are left out: comparisons of floats, and conditions that need too many
 //! alternatives. Fewer claims can then be proved, but never a false one.
 

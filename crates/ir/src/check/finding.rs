@@ -1,5 +1,5 @@
-//! Findings of the checks: the part of an unchecked program that is at fault, and the values at
-//! which it is.
+//! Defines [`Finding`], the result of a check: the part of an unchecked program that is at fault,
+//! and the values of sizes and variables at which it is.
 
 use super::witness::Witness;
 use crate::program::{TensorId, VarId};

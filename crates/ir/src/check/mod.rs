@@ -1,5 +1,5 @@
-//! Checks what a program means: on a [`UncheckedProgram`], before it becomes a
-//! [`Program`](crate::Program). The passes, in order:
+//! Checks the meaning of an [`UncheckedProgram`], before it becomes a [`Program`](crate::Program).
+//! The passes, in order:
 //!
 //! | pass | file | finds |
 //! |---|---|---|
@@ -14,7 +14,7 @@
 //! values of the counterexample. It contains neither positions in a text nor advice: front ends add
 //! both, and [`describe`] has a sentence for each finding.
 //!
-//! An error about a tensor makes the tensor suspect, and later passes report no consequences of the
+//! An error about a tensor marks the tensor as suspect: later passes report no consequences of the
 //! same mistake. `facts` extracts facts from conditions, `size_facts` from ranges and shapes, and
 //! `witness` finds counterexamples where a proof fails.
 

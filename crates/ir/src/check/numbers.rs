@@ -1,4 +1,4 @@
-//! Checks that the numbers of indices leave room for 64-bit arithmetic.
+//! Reports index expressions with numbers so large that 64-bit arithmetic on them may overflow.
 
 use super::Checker;
 use super::finding::{AccessId, Finding, LargeNumber};

@@ -1,9 +1,9 @@
-//! Boxes of elements, and whether a set of boxes covers another box.
+//! Decides whether a set of boxes of elements covers another box.
 //!
-//! A box has an interval in each dimension. An interval may have a step, so that `O(2*i) = …` fills
-//! every other element. A region is covered if nothing is left of it after the boxes are
-//! subtracted. With steps, each residue class is checked separately, because the elements of one
-//! class are dense again.
+//! A box ([`Region`]) has an interval in each dimension. An interval may have a step, so that
+//! `O(2*i) = …` fills every other element. A region is covered if nothing is left of it after the
+//! boxes are subtracted. With steps, each residue class is checked separately, because the elements
+//! of one class are dense again.
 
 use crate::index::{Atom, IndexExpr, greatest_common_divisor};
 use crate::interval::Knowledge;

@@ -1,5 +1,5 @@
-//! Facts that hold for every size that a program accepts: no range and no tensor is empty. Ordered
-//! loops may be empty.
+//! Collects facts that hold for every size that a program accepts: no range of a statement's
+//! variable and no tensor is empty. Ordered loops may be empty.
 
 use std::collections::BTreeSet;
 
@@ -38,11 +38,13 @@ impl Checker<'_> {
     pub(super) fn relevant_facts(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
         let mut symbols = BTreeSet::new();
         exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
-        for range in self.unchecked.all_vars(statement).into_iter().filter_map(|var| self.draft_range(var)) {
+        for range in
+            self.unchecked.all_vars(statement).into_iter().filter_map(|var| self.unchecked_range(var))
+        {
             add_symbols(&range.from, &mut symbols);
             add_symbols(&range.to, &mut symbols);
         }
-        let around = statement.loops.iter().filter_map(|var| self.draft_range(*var));
+        let around = statement.loops.iter().filter_map(|var| self.unchecked_range(*var));
         let mut facts: Vec<IndexExpr> =
             around.filter_map(|range| nonempty_fact(self.unchecked, range)).collect();
         let related = |fact: &&IndexExpr| {
@@ -54,7 +56,7 @@ impl Checker<'_> {
         facts
     }
 
-    fn draft_range(&self, var: VarId) -> Option<&Range> {
+    fn unchecked_range(&self, var: VarId) -> Option<&Range> {
         self.unchecked.var(var).range.as_ref()
     }
 }

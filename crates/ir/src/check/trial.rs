@@ -1,7 +1,8 @@
-//! Runs a function at small sizes and tracks which elements are defined instead of their values.
+//! Runs an unchecked program at small sizes, and tracks which elements are defined instead of their
+//! values.
 //!
-//! `definedness` uses a trial where boxes cannot decide. The trial skips reads that depend on data,
-//! so every element that it reports as undefined really is.
+//! `definedness` uses such a trial where a comparison of boxes proves nothing. The trial skips
+//! reads that depend on data, so every element that it reports as undefined is undefined.
 
 use std::collections::BTreeMap;
 

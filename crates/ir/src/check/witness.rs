@@ -1,4 +1,5 @@
-//! Counterexamples: values of sizes and variables at which a claim fails.
+//! Searches for a counterexample ([`Witness`]): values of sizes and variables at which a claim
+//! fails.
 //!
 //! A claim that cannot be proved is tested at small sizes, or at the given sizes, with every value
 //! of the variables. A counterexample makes the message concrete; an exhaustive search is itself a

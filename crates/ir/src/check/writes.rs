@@ -1,5 +1,5 @@
-//! Checks the left-hand sides. Every variable is on the left or is reduced, every element is
-//! written once, and no statement reads elements that it overwrites or resets.
+//! Checks the left-hand sides of statements. Every variable is on the left or is reduced, every
+//! element is written once, and no statement reads elements that it overwrites or resets.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,5 @@
-//! Simplification of quotients and remainders. Multiples of a divisor leave the division, and a
-//! quotient and a remainder of the same division cancel.
+//! Simplifies quotients and remainders in index expressions. Multiples of a divisor leave the
+//! division, and a quotient and a remainder of the same division cancel.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Index expressions in serialised form: a list of products.
+//! Converts index expressions to their serialised form and back: a constant and a list of products.
 //!
 //! Reading goes through the constructors, so that an expression is in normal form whatever the
 //! input.

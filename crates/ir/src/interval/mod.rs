@@ -1,6 +1,6 @@
-//! Intervals of the values of index expressions.
+//! Computes intervals that contain the values of index expressions.
 //!
-//! | file | what it computes |
+//! | file | result |
 //! |---|---|
 //! | `symbolic` | bounds over boxes of variables, as expressions of the sizes |
 //! | `numeric` | bounds as numbers, from the numbers that bound each variable |

@@ -1,4 +1,5 @@
-//! Bounds of index expressions as numbers.
+//! Computes bounds of an index expression as numbers ([`Interval`]), from the known intervals of
+//! its variables and data.
 
 use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr, Term};

@@ -1,5 +1,5 @@
-//! Lower and upper bounds of index expressions over boxes of variables. The bounds are expressions
-//! of the sizes.
+//! Computes lower and upper bounds of index expressions over boxes of variables. The bounds are
+//! expressions of the sizes.
 
 use super::End;
 use crate::ids::{Ids, InProgram};

@@ -1,4 +1,4 @@
-//! Prints numbers as the language writes them.
+//! Prints a [`Number`] as a literal of the language, with or without its type.
 
 use super::{Precedence, parenthesised};
 use crate::dtype::DType;

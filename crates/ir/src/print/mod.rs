@@ -169,7 +169,7 @@ fn atom<I: Ids>(atom: &Atom<I>, names: &dyn Names<I>) -> String {
 }
 
 /// A value read from data, inside a subscript. Arithmetic inside a subscript is exact, and
-/// arithmetic on data wraps. A conversion keeps the two apart.
+/// arithmetic on data wraps. A conversion separates the two.
 fn data_value<I: Ids>(value: &Expr<I>, names: &dyn Names<I>) -> String {
     let wraps = match &value.kind {
         ExprKind::Unary(op, _) => *op == UnaryOp::Neg,

@@ -149,8 +149,8 @@ impl<'p> SourceNames<'p> {
         SourceNames { program, tensors: tensors.collect(), vars, bound: Vec::new() }
     }
 
-    /// Names the variables of a loop or a statement, apart from each other and from what the
-    /// loops around them and the program define.
+    /// Gives the variables of a loop or a statement names that differ from each other, and from the
+    /// names that the loops around them and the program define.
     fn bind_vars(&mut self, vars: &[VarId], loops: &[VarId]) {
         let program = self.program;
         let scalars = program.tensors.iter().enumerate().filter(|(_, tensor)| tensor.shape.is_empty());

@@ -1,6 +1,6 @@
 //! Turns an unchecked program that passed every check into a [`Program`]: variables get their
-//! kinds, tensors their roles, statements their stages, and fillers stand before tensors that may
-//! have undefined elements.
+//! kinds, tensors their roles, and statements their stages. A tensor that may have undefined
+//! elements gets a filler, a statement that sets all its elements to 0 first.
 
 use super::tree::{Tree, build_tree};
 use super::{Parts, Source, Statement as UncheckedStatement, UncheckedProgram};
@@ -11,7 +11,7 @@ use crate::program::{
     ForLoop, Node, Program, Range, Role, Stage, Statement, TensorDecl, TensorId, Update, Var, VarId, VarKind,
 };
 
-/// Builds the program. `supplies` says of each tensor how its content is defined, as the checks
+/// Builds the program. `definedness` says of each tensor how its content is defined, as the checks
 /// found out. Returns `None` if the unchecked program has a gap.
 pub fn assemble(unchecked: UncheckedProgram, definedness: &[Definedness]) -> Option<Program> {
     let mut stages: Vec<Stage> = Vec::new();
@@ -153,8 +153,8 @@ fn vars(unchecked: &UncheckedProgram) -> Vec<Var> {
         .collect()
 }
 
-/// The kind of a variable in its statement. A reduction reduces the variables that no index of its
-/// own tells apart.
+/// The kind of a variable in its statement. A reduction reduces every variable whose values no
+/// index of the left-hand side distinguishes.
 pub fn var_kind(statement: &UncheckedStatement, parts: &Parts, var: VarId) -> VarKind {
     let separates = |index: &IndexExpr| {
         let own: Vec<VarId> =

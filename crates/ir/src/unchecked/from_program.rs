@@ -1,4 +1,5 @@
-//! The unchecked form of a finished program.
+//! Turns a finished [`Program`] back into an [`UncheckedProgram`], so that its meaning can be
+//! checked again.
 
 use super::{Parts, Source, Statement, Tensor, UncheckedProgram, Var};
 use crate::expr::Origin;

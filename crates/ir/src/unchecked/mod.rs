@@ -1,16 +1,16 @@
-//! A program before its checks.
+//! Defines [`UncheckedProgram`], a program before its checks.
 //!
-//! A [`UncheckedProgram`] has the tables of a [`Program`](crate::Program) and a flat list of
+//! An [`UncheckedProgram`] has the tables of a [`Program`](crate::Program) and a flat list of
 //! statements, each with the loops around it. It lacks the results of the checks: the kinds of
-//! variables, the roles of tensors and the stages. [`mod@crate::check`] checks an unchecked
-//! program, and [`assemble`] turns an unchecked program that passed into a program. Front ends make
-//! unchecked programs: `syntax` from text, [`crate::builder`] in Rust.
+//! variables, the roles of tensors and the stages. Front ends make unchecked programs: the crate
+//! `syntax` from text, and [`crate::builder`] from calls in Rust. [`mod@crate::check`] checks an
+//! unchecked program. If it finds no mistake, [`assemble`] makes the [`Program`](crate::Program).
 //! [`UncheckedProgram::from_program`] turns a program back into its unchecked program, so that
 //! [`crate::verify()`] can check it.
 //!
-//! An unchecked program may have gaps, where its author has already found a mistake: a statement
-//! without [`Parts`], a tensor without a shape, a suspect tensor. The checks skip gaps, so that one
-//! mistake gives one finding.
+//! An unchecked program may have gaps where the front end has already reported a mistake: a
+//! statement without [`Parts`], a tensor without a shape, or a tensor that is marked as suspect
+//! ([`Tensor::is_suspect`]). The checks skip gaps, so that one mistake is reported once.
 
 mod assemble;
 mod from_program;

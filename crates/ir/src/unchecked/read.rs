@@ -1,4 +1,4 @@
-//! The accesses of a statement, with the conditions around them.
+//! Collects the accesses in a statement's value and subscripts, each with the conditions around it.
 
 use std::sync::Arc;
 

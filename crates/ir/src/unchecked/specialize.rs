@@ -1,8 +1,8 @@
-//! Substitutes the given sizes.
+//! Substitutes the given sizes and integer scalars in an [`UncheckedProgram`].
 //!
-//! A program has the same meaning whether its sizes are given or not: ranges and shapes are
-//! expressions of the sizes. Only then do numbers replace symbols, and the checks are about these
-//! numbers.
+//! Front ends first express ranges and shapes in terms of the sizes, so a program has the same
+//! meaning whether its sizes are given or not. Then numbers replace the symbols, and the checks are
+//! about these numbers.
 
 use super::UncheckedProgram;
 use crate::index::{Atom, IndexExpr};

@@ -1,7 +1,5 @@
-//! The tree of statements inside their ordered loops.
-//!
-//! An unchecked program keeps statements in a flat list, each with the loops around it; this module
-//! builds the tree from that list.
+//! Builds the tree of statements and ordered loops from the flat list of statements in an
+//! [`UncheckedProgram`], where each statement has the list of the loops around it.
 
 use super::UncheckedProgram;
 use crate::program::VarId;

@@ -1,4 +1,4 @@
-//! For every invariant, a nest that satisfies it and a nest that does not.
+//! Tests each invariant with a nest that satisfies it and a nest that does not.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The accesses of a store, each with the iterations that evaluate it.
+//! Visits the accesses of a store: its target and its loads, each with the iterations that evaluate
+//! it.
 //!
 //! If a condition on indices selects one side of an expression, an access on that side counts only
 //! in the iterations that select it.

@@ -1,4 +1,8 @@
-//! The claims of a nest's stores, as relations from iterations to instances, versions and runs.
+//! Converts the claims of a nest's stores to isl relations.
+//!
+//! A [`Claim`] says which instance of the program a store computes. The relations lead from the
+//! iterations of a store to the claimed instances, to the versions of elements that these are part
+//! of (see `mod.rs`), and to *runs*. A run is the set of stores that make one result together.
 
 use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr};
 use tilewright_isl::{Affine, Map, Set};

@@ -1,8 +1,9 @@
-//! Rewrites combinations of threads to ordinary reductions.
+//! Rewrites every [`Combine`] that replaces its target to one that reduces into its target.
 //!
-//! A [`Combine`] that reduces its total into the target is equivalent to its lanes reducing their
-//! values one after the other. A [`Combine`] that replaces the target is such a reduction after a
-//! store of the neutral element:
+//! A [`Combine`] reduces the values of the threads of a loop, its lanes, to a total. If it reduces
+//! the total into its target, it is equivalent to a loop in which each lane reduces its own value
+//! into the target. If it replaces the content of its target, the rewrite first stores the neutral
+//! element in the target and then reduces into it:
 //!
 //! ```text
 //! thread.x lane in 32                             thread.x lane in 32
@@ -11,7 +12,7 @@
 //!                                                   s[row] += sum of partial[row, lane]
 //! ```
 //!
-//! After this rewrite a proof sees only combinations of the first kind.
+//! After this rewrite, a proof needs to handle only a [`Combine`] that reduces into its target.
 
 use std::borrow::Cow;
 

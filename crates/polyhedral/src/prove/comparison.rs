@@ -1,5 +1,5 @@
-//! Scenes: the sets of situations in which an expression of the program is compared with one of the
-//! nest.
+//! The type [`Comparison`], also called a *scene*: the set of situations in which an expression of
+//! the program is compared with one of the nest.
 //!
 //! A situation is a vector. It holds the iteration of a store, the instance that the store claims,
 //! and the coordinates that each copy or inlined tensor on the way has added.

@@ -1,5 +1,5 @@
-//! The contents of buffers: which version of which tensor is in each memory location, for buffers
-//! in which every element holds only one value.
+//! Finds which version of which tensor is in each memory location of a buffer, for buffers in which
+//! every element holds only one value.
 //!
 //! Most loads read such a buffer, and most stores use the subscripts of the program. The load of a
 //! store is right if its location holds the version that the program's read sees. This is a

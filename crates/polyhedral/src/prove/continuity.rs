@@ -1,8 +1,9 @@
-//! Shows that runs continue from their last store by the way in which they use their buffers,
-//! without a search for last writes.
+//! Shows that every store of a run continues from the run's previous store, without a search for
+//! last writes.
 //!
-//! Two patterns cover nearly all runs. In both, the elements concerned never hold another result
-//! ([`SingleValuedBuffers`]).
+//! A run is the set of stores that make one result (`reductions.rs`). The way in which a run uses
+//! its buffers suffices here. Two patterns cover nearly all runs. In both, the elements concerned
+//! never hold another result ([`SingleValuedBuffers`]).
 //!
 //! - *In place*: all stores of a run write one element. Then the last store to the element is the
 //!   last store of the run, and only the beginning must come first.
@@ -11,8 +12,8 @@
 //!   element. The buffer is allocated anew for every episode, so episodes do not overlap. A run may
 //!   have several such buffers with separate allocations, one for each side of a condition.
 //!
-//! The text answers many questions: if two stores of one run have the same values of their common
-//! loops, the store that is earlier in the text runs first.
+//! The text of the nest often decides the order: if two stores of one run have the same values of
+//! their common loops, the store that is earlier in the text runs first.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

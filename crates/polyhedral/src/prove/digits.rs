@@ -8,11 +8,11 @@
 //!                                            O[b₁, b₀] = …
 //! ```
 //!
-//! Both forms have the same iterations in the same order. isl's questions are easy without
-//! quotients, and hard with them.
+//! Both forms have the same iterations in the same order. isl answers questions without quotients
+//! quickly, and questions with quotients slowly.
 //!
-//! If a variable distinguishes runs, its digits do so as well, provided that all stores of a
-//! computation have the same digits.
+//! A run is the set of stores that make one result. If a variable distinguishes runs, its digits do
+//! so as well, provided that all stores of a computation have the same digits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

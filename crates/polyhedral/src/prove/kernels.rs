@@ -1,4 +1,4 @@
-//! The kernel, block and thread of a GPU that an iteration of a store belongs to.
+//! Finds the kernel, the block and the thread of a GPU that run an iteration of a store.
 //!
 //! The outermost loop over blocks or threads is a kernel; it is launched once for every iteration
 //! of the loops around it. Kernels run one after the other. The first thread of a block executes

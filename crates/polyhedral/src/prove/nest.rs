@@ -1,5 +1,5 @@
-//! The stores of a loop nest as sets of iterations, with their times and the elements that they
-//! touch.
+//! Lists the stores of a loop nest, each as a set of iterations with their times and the elements
+//! that they touch ([`Site`]).
 //!
 //! A *memory location* of a buffer is an iteration of the loops around the buffer's allocation,
 //! then the subscripts. A *time* is a vector of positions, sides of conditions and loop values,

@@ -1,4 +1,5 @@
-//! The order in which iterations of stores and synchronisation points run.
+//! Computes which iterations of stores and synchronisation points run before which others, as
+//! relations between iterations.
 
 use tilewright_isl::{Map, Set};
 

@@ -1,9 +1,10 @@
-//! Reductions into elements that data chooses (scatters).
+//! Recognises scatters: reductions into elements that data chooses.
 //!
-//! The element that an instance is reduced into is not known, so the tensor is treated as a whole.
-//! A run sets all elements to the neutral element. Then every instance is reduced once into the
-//! element that the program says. No other store ever writes the buffer. A load after the last of
-//! these stores sees the version of its element.
+//! The element that an instance is reduced into is not known, so the proof treats the tensor as a
+//! whole. A run (the stores that make one result) sets all elements to the neutral element. Then
+//! every instance is reduced once into the element that the program says. No other store ever
+//! writes the buffer. A load after the last of these stores sees the version of its element.
+//! [`neutral_stores`] checks the order of the stores and that no other store writes the buffer.
 
 use tilewright_ir::nest::{BufferId, ClaimRole};
 use tilewright_isl::{Answer, Map};

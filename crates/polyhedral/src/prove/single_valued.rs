@@ -1,9 +1,9 @@
 //! Finds the buffers in which every element holds only one value for as long as it is allocated.
 //!
-//! One iteration of a copy writes each such element, or the stores of one run of one computation
-//! do. A load of the element needs no search for the last write: if all stores to the element come
-//! before the load, the load sees their final value. Most buffers have this property, and the
-//! search for last writes takes most of the time.
+//! One iteration of a copy writes each such element, or the stores that make one result do. A load
+//! of the element needs no search for the last write: if all stores to the element come before the
+//! load, the load sees their final value. Most buffers have this property, and the search for last
+//! writes takes most of the time.
 
 use std::collections::BTreeMap;
 

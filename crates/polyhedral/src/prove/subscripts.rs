@@ -1,4 +1,5 @@
-//! Checks whether two subscripts have the same value in all situations of a scene.
+//! Checks whether two subscripts have the same value in all situations of a scene
+//! (`comparison.rs`).
 //!
 //! Both subscripts are rewritten over the coordinates of the scene, and the scene's equations are
 //! substituted. Data in subscripts is compared like any other value ([`super::values`]), and one

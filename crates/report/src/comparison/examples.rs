@@ -1,4 +1,4 @@
-//! Artificial comparisons, for tests of the drawings and the page.
+//! Makes artificial comparisons, for tests of the drawings and the page.
 
 use tilewright_tuner::compare::{Comparison, Improvement, ProgramResult, SearchResult, StrategyResult};
 

@@ -1,4 +1,4 @@
-//! A comparison of strategies, as text, as JSON, as an HTML page, and as drawings.
+//! Shows a comparison of strategies as text, as JSON, as an HTML page, and as drawings.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! A comparison as an HTML page.
+//! Formats a comparison as an HTML page.
 //!
 //! The page is one file that refers to nothing outside itself, like the report of `tune`. All text
 //! that comes from the user goes through [`crate::page::html::escape`].

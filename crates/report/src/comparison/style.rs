@@ -1,8 +1,8 @@
-//! The style sheets of the page and of standalone drawings.
+//! Makes the style sheets of the page and of standalone drawings.
 //!
 //! The page's sheet consists of [`STYLE`] and `strategies.css`. Both have one rule per line, and
-//! their light colours in a `:root` at the start of a line. [`light`] relies on this to find the
-//! rules and colours of a drawing.
+//! their light colours in a `:root` at the start of a line. `light_style` relies on this to find
+//! the rules and colours of a drawing.
 
 use crate::page::STYLE;
 

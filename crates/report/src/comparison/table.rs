@@ -1,4 +1,4 @@
-//! The outcome of a comparison as text tables, as tables for the page, and as JSON.
+//! Formats the outcome of a comparison as text tables, as tables for the page, and as JSON.
 
 use serde_json::json;
 use tilewright_tuner::compare::{

@@ -1,4 +1,4 @@
-//! Formats text as parts of an HTML page.
+//! Formats text as parts of an HTML page: escaped text, sections and tables.
 
 use std::fmt::Write;
 

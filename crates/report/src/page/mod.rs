@@ -1,4 +1,5 @@
-//! Parts of HTML pages, for the report of a search and for the comparison of strategies.
+//! Provides parts of HTML pages, for the report of a search and for the comparison of
+//! strategies.
 //!
 //! A page is one file that refers to nothing outside itself: it embeds its style, and its drawings
 //! are SVG that is written here. All text that comes from the user goes through [`html::escape`].

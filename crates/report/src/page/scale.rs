@@ -1,4 +1,4 @@
-//! Axes: map values to coordinates, and choose the numbers along the axis.
+//! Maps values to coordinates along an axis, and chooses the numbers to show there ([`Scale`]).
 
 /// Values that differ by more than this factor get a logarithmic axis.
 const LOGARITHMIC_RATIO: f64 = 8.0;

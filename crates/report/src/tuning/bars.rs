@@ -1,4 +1,5 @@
-//! Bar charts of the tuning report, as SVG: labelled horizontal bars, and a histogram of times.
+//! Draws the bar charts of the tuning report as SVG: labelled horizontal bars, and a histogram
+//! of times.
 
 use std::fmt::Write;
 

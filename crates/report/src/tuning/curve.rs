@@ -1,4 +1,4 @@
-//! Draws every trial as a point, and the best so far as a line.
+//! Draws the course of a search as SVG: every trial as a point, and the best so far as a line.
 
 use std::fmt::Write;
 

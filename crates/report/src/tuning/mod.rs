@@ -1,4 +1,4 @@
-//! The page about a search, which `tune --report FILE.html` writes.
+//! Formats the page about a search, which `tune --report FILE.html` writes.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,13 +1,16 @@
-//! The interface of a backend, which wraps a driver: memory, compiling, launching, and a clock.
+//! Defines the interface of a backend, which wraps a driver: memory, compiling, launching, and a
+//! clock.
 //!
-//! The two drivers have different handles, but every handle fits into a word. An [`Address`] is a
-//! pointer of CUDA or a `cl_mem` of OpenCL, and a kernel is the index of its name in a list. All
-//! code above this file is therefore the same for both.
+//! There are two backends, for CUDA and for OpenCL. Their handles differ, but every handle fits
+//! into 64 bits: an [`Address`] is a pointer of CUDA or a `cl_mem` of OpenCL. A kernel is an index
+//! into the list of kernels that [`Backend::compile`] got. The callers of this interface are
+//! therefore the same for both backends.
 //!
-//! All operations are queued in order on one stream of the device, except kernels on a [`Queue`] of
-//! another library. The caller may change the bytes for [`Backend::upload`] as soon as it returns,
-//! and the bytes from [`Backend::download`] are there when it returns. Any other operation may
-//! still be under way when its function returns, and a later call may report its failure.
+//! All operations are queued in order on one stream of the device, except kernels that are launched
+//! on the stream of another library ([`Queue::Foreign`]). When [`Backend::upload`] returns, the
+//! caller may change the bytes that it passed. When [`Backend::download`] returns, the bytes have
+//! arrived. A function that only queues an operation may return before the operation is done, and a
+//! later call may report the failure of the operation.
 
 use std::fmt;
 

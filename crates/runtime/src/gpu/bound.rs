@@ -1,4 +1,5 @@
-//! An executable with its constant inputs: a function of tensors.
+//! Binds an executable to its constant inputs, and calls it. A [`GpuBound`] is a function of
+//! tensors.
 //!
 //! [`GpuBound::run`] takes tensors of the host, and copies them to the device and back.
 //! [`GpuBound::launch`] takes tensors that are already on the device, copies nothing and does not

@@ -1,4 +1,5 @@
-//! A tensor in a device's memory.
+//! Defines [`DeviceBuffer`], a tensor in a device's memory, and copies tensors between the host and
+//! the device.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ const PART_BYTES: usize = 32 << 20;
 /// a time.
 pub const ALIGNMENT: u64 = 16;
 
-/// A tensor in a device's memory, which it owns unless it was made by `foreign`. It is row-major
-/// without gaps.
+/// A tensor in a device's memory, which it owns unless it was made by `from_foreign`. It is
+/// row-major without gaps.
 ///
 /// Copies are queued behind all operations that were queued on the device before. A copy into a
 /// tensor that a kernel still reads, or out of a tensor that a kernel still writes, is therefore in
@@ -64,9 +65,9 @@ impl DeviceBuffer {
         Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
     }
 
-    /// A tensor whose bytes `make` writes part by part, given the offset of each part. `make`
-    /// writes the next part while the last one is on its way to the device. A tensor that is only
-    /// needed on the device therefore takes little memory of the host.
+    /// A tensor whose bytes `write_part` writes part by part, given the offset of each part.
+    /// `write_part` writes the next part while the last one is on its way to the device. A tensor
+    /// that is only needed on the device therefore takes little memory of the host.
     pub fn from_parts(
         device: &Device,
         dtype: DType,

@@ -1,5 +1,5 @@
-//! Executes the host code around kernels: loops and branches, whose extents and conditions are
-//! evaluated here.
+//! Executes the commands of generated code on the host. Evaluates the extents of loops and the
+//! conditions of branches, and calls a function for every kernel launch.
 
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Command, Launch};

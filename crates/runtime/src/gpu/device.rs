@@ -1,4 +1,4 @@
-//! Lists the devices of this machine, and opens one.
+//! Lists the devices of this machine ([`DeviceInfo`]), and opens one of them ([`Device`]).
 
 use std::fmt;
 use std::sync::Arc;

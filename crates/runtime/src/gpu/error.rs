@@ -1,4 +1,4 @@
-//! The errors of devices and their drivers.
+//! Defines [`GpuError`], the errors of devices and their drivers, with the messages for users.
 
 use std::fmt;
 

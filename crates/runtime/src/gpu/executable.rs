@@ -1,4 +1,5 @@
-//! Compiles generated code for a device.
+//! Compiles a loop nest, or code that was generated from it, to machine code of a device
+//! ([`GpuExecutable`]), and checks that the device can launch its kernels.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Checks launches against the limits of a device.
+//! Checks kernel launches against the limits of a device: threads, blocks and shared memory.
 //!
 //! Limits of the device are checked before anything is compiled. The limit that a kernel's
 //! registers impose is known and checked only after compiling.

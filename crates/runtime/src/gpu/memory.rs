@@ -1,4 +1,5 @@
-//! A block of device memory.
+//! Defines [`Memory`], a block of device memory that frees itself on drop, and copies bytes to it,
+//! from it, and between blocks.
 
 use super::backend::Address;
 use super::device::Device;

@@ -5,10 +5,10 @@
 //! | [`device`] | lists the devices, and opens one |
 //! | [`buffer`] | a tensor in a device's memory |
 //! | [`executable`] | compiles generated code for a device |
-//! | [`bound`] | an executable with its constant inputs: a function of tensors, on the host or on the device |
+//! | [`bound`] | an executable with its constant inputs: a function of tensors |
 //! | [`timing`] | measures how long a call takes, by the device's own clock |
 //! | [`error`] | the errors |
-//! | `commands` | the loops and branches of the host around the kernels |
+//! | `commands` | executes the loops and branches of the host around the kernels |
 //! | `limits` | checks launches against the limits of a device |
 //! | `memory` | a block of device memory |
 //! | `backend` | the interface of the two backends |

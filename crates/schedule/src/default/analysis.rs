@@ -1,4 +1,5 @@
-//! Properties of statements and loops that planning uses.
+//! Computes the properties of statements and loops from which the default schedule is planned: trip
+//! counts, loops by role, numbers of computed points, and strides in memory.
 
 use tilewright_ir::nest::{Access, LoopVarId};
 

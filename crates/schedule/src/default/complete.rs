@@ -1,4 +1,5 @@
-//! Completes a schedule that contains only the important steps.
+//! Completes a partial schedule: applies its steps, then adds steps for all statements that the
+//! caller does not list as done, chosen as for the default schedule.
 
 use tilewright_ir::Program;
 use tilewright_target::Target;

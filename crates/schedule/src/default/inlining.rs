@@ -1,4 +1,5 @@
-//! Inlines stages into their consumers.
+//! Inlines pointwise stages of the program into their consumers, if a stage is cheap to repeat or
+//! its only consumer computes no more points than the stage.
 
 use tilewright_ir::TensorId;
 use tilewright_ir::nest::BufferId;

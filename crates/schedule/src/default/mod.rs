@@ -41,8 +41,8 @@ trait Plan {
     /// Plans a draft to which no step has been applied.
     fn schedule(self: Box<Self>) -> Schedule;
 
-    /// Adds steps for all statements except those in `done`. The program has the first `own`
-    /// statements; promotions have made the others.
+    /// Adds steps for all statements except those in `done`. The first `program_statements`
+    /// statements are those of the program; steps of the schedule have made the others.
     fn complete(self: Box<Self>, done: &[StatementName], program_statements: usize) -> Schedule;
 }
 

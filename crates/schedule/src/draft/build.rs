@@ -1,4 +1,5 @@
-//! Builds the draft of a program as its text has it: one loop nest for each statement, in order.
+//! Builds the first draft of a program, before any step: one loop nest for each statement, in the
+//! order of the program's text.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finds the differences between two drafts, one of which was made from the other.
+//! Finds the statements that differ between two drafts, one of which was made from the other.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The instances of the program's statements that a statement of the draft executes.
+//! Records which instances of the program's statements a statement of the draft executes. An
+//! instance is one execution of a statement, at one point of its variables.
 //!
 //! An instance keeps its identity through every step: a step that rewrites subscripts rewrites the
 //! point of each instance in the same way.

@@ -1,5 +1,5 @@
-//! Finds statements, loops and tensors by the names that a schedule uses, and their places in the
-//! tree.
+//! Finds statements, loops and tensors of a draft by the names that a schedule uses, the loops
+//! around them, and the statements that write or read a tensor.
 
 use tilewright_ir::nest::{Access, BufferId, IndexExpr, LoopVarId};
 

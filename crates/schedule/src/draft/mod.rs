@@ -1,4 +1,4 @@
-//! The loops of a program while steps are applied to them.
+//! Defines the [`Draft`]: the loops of a program while steps are applied to them.
 //!
 //! A [`Draft`] is a [`mod@tree`] of loops and statements over three tables: loops, statements and
 //! buffers. A loop's index in its table is the id of its variable, so subscripts name loops

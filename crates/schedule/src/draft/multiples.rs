@@ -1,5 +1,5 @@
-//! Numbers that a statement requires to be divisible before it reads anything, as in a transposed
-//! convolution: `(h - kh) % 2 == 0 ? I((h - kh)/2) * ... : 0`.
+//! Finds the numbers that a statement requires to be divisible before it reads anything, as in a
+//! transposed convolution: `(h - kh) % 2 == 0 ? I((h - kh)/2) * ... : 0`.
 //!
 //! The quotient of such a number is the same rounded up as rounded down. Rounding up gives the
 //! tighter lower bound. Over two rows and two taps the bounds of the quotient are then 0 and 0, not

@@ -1,4 +1,5 @@
-//! The cache lines that a prefetch asks for, computed from the current loops.
+//! Computes the cache lines that a prefetch asks for from the current loops of a draft, or the
+//! reason why the prefetch is illegal.
 
 use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopKind, LoopVarId};
 

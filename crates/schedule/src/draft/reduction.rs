@@ -1,5 +1,5 @@
-//! Analysis of reductions: where the reset goes, which loops index the result, and whether threads
-//! combine it.
+//! Analyses the reductions of a draft: before which loop a reduction is reset to its neutral
+//! element, which loops index the result, and whether threads combine it.
 
 use tilewright_ir::nest::{Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
 

@@ -1,4 +1,5 @@
-//! The region of a tensor that statements touch while one iteration of a loop runs (its footprint).
+//! Computes the region of a tensor that statements touch while one iteration of a loop runs (its
+//! footprint).
 //!
 //! The region is a box: in each dimension, an interval whose low end is an expression in the loops
 //! around it and whose extent is a number. Interval analysis of the subscripts over the loops

@@ -1,4 +1,5 @@
-//! Simplifies subscripts by the ranges of loops, and bounds their values.
+//! Simplifies subscripts by the ranges of the loops around them ([`Ranges`]), and finds or proves
+//! bounds of their values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A growing table whose copies share the entries that neither copy has changed.
+//! Implements a growing table whose copies share the entries that neither copy has changed.
 //!
 //! Planning keeps a copy of the draft before every decision. So a copy is cheap, and a change
 //! copies one entry and its chunk instead of the table. The differences between two copies are

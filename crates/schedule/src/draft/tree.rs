@@ -1,6 +1,6 @@
-//! The tree of loops and statements. A loop lists the nodes of its body, and every node records its
-//! parent. So walking inwards or outwards follows links and needs no search. The functions here
-//! keep both directions consistent.
+//! Stores the tree of loops and statements of a draft. A loop lists the nodes of its body, and
+//! every node records its parent. So walking inwards or outwards follows links and needs no search.
+//! The functions here keep both directions consistent.
 
 use tilewright_ir::nest::LoopVarId;
 

@@ -1,5 +1,5 @@
-//! Results accumulated in a buffer: `promote C at C.io -> acc registers`, and reductions of 16-bit
-//! floats.
+//! Emits the buffers in which results are accumulated: those of steps such as `promote C at C.io ->
+//! acc registers`, and those of reductions of 16-bit floats.
 //!
 //! The buffer lives around the part of the loop's body that belongs to the statement. Code before
 //! and after it in the same iteration sees the tensor. Inside one iteration of the loop, the

@@ -1,8 +1,9 @@
-//! The claims of stores: the identity of program instances, passed on to the loop nest.
+//! Gives each store of the loop nest its claim: which instances of a program statement the store
+//! computes, in terms of the loops around it. Proofs start from the claims and verify them.
 //!
-//! All stores of one result carry the same run: the values of the loops around the statement that
-//! do not reduce. A result that is computed several times, as at the border of overlapping tiles,
-//! has several runs.
+//! All stores of one result carry the same `repetition`: the values of the loops around the
+//! statement that do not reduce. A result that is computed several times, as at the border of
+//! overlapping tiles, has several repetitions.
 
 use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr, LoopVarId};
 

@@ -187,7 +187,7 @@ fn collect_in(
     expr.operands().iter().for_each(|operand| collect_in(operand, ranges, inside, visit));
 }
 
-/// Calls `question` on the conditions under which a clamped subscript is not at its border, from
+/// Calls `visit` on the conditions under which a clamped subscript is not at its border, from
 /// the inside out.
 fn visit_clamp_conditions(index: &IndexExpr, visit: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
     index.substitute(&mut |atom| {

@@ -3,8 +3,8 @@
 //! The unit is an operation on one vector register, or on one number. LLVM's time grows faster than
 //! the code where much of it is in one stretch without a loop. Measured on matrix products and on
 //! long sums of exponentials, for all kinds of vectors, a stretch of n operations takes as long as
-//! n·(1 + n/[`LONG`]) single ones. At [`MOST`], with the versions that remainders add, that is two
-//! to five seconds.
+//! n·(1 + n/[`LONG_STRETCH`]) single ones. At [`MOST_ADDED_EFFORT`], with the versions that
+//! remainders add, that is two to five seconds.
 //!
 //! Only the code that a schedule adds is limited. The loops of the program's text always compile,
 //! however long their expressions are.

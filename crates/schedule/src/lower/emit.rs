@@ -1,4 +1,5 @@
-//! Emits the tree of a draft as statements, and writes out the decisions that steps recorded.
+//! Emits the tree of a draft as the statements of a loop nest, and writes out the decisions that
+//! steps recorded in the draft.
 //!
 //! A reduction that starts from its neutral element resets its elements just outside its outermost
 //! reduction loop, in copies of the loops that its subscripts mention. For results that are

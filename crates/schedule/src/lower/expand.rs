@@ -1,4 +1,4 @@
-//! Writes out unrolled loops whose iterations are not all alike.
+//! Writes out the unrolled loops of a loop nest in which a condition depends on the iteration.
 //!
 //! Code generation can write out an unrolled loop by itself. But a condition that holds in some of
 //! its iterations and not in others, as at the edge of an image, is better decided before. Once the

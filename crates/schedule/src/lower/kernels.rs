@@ -1,10 +1,11 @@
-//! The parts of lowering for blocks of threads: shared memory and limits.
+//! Decides which memory the buffers of GPU blocks are in, and refuses kernels that exceed the
+//! limits of the target.
 //!
 //! Inside a block and outside its thread loops, scratch memory becomes shared memory, or the
-//! registers of the threads ([`share`]). The threads of a block run one statement after the other
-//! without waiting for each other. So barriers are inserted where a statement accesses elements
-//! that another statement has accessed before from other threads ([`mod@super::barriers`]). The
-//! resources of a kernel are limited ([`check`]).
+//! registers of the threads ([`assign_scopes`]). The threads of a block run one statement after the
+//! other without waiting for each other. So barriers are inserted where a statement accesses
+//! elements that another statement has accessed before from other threads
+//! ([`mod@super::barriers`]). The resources of a kernel are limited ([`check`]).
 
 use tilewright_ir::LoopNest;
 use tilewright_ir::nest::{Buffer, For, LoopKind, Scope, Stmt};

@@ -2,19 +2,21 @@
 //!
 //! 1. `emit` writes out the decisions that steps only recorded: where reductions are reset to their
 //!    neutral element, where results are accumulated and stored, where buffers are allocated and,
-//!    by [`mod@unneeded_guards`], where threads may compute unused values. [`mod@effort`] and
-//!    [`mod@size`] refuse code that would take too long to compile.
+//!    by [`mod@unneeded_guards`], where threads may compute unused values. [`mod@effort`] refuses
+//!    code that would take too long to compile. [`mod@size`] makes the checks of this pass for
+//!    drafts that are still being planned.
 //! 2. [`mod@strided_reductions`] removes iterations that add nothing.
 //! 3. [`mod@remainders`] gives partial tiles a version of their own, or a mask.
 //! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops.
-//!    Where the target needs no branch for a condition, conditions stay where they are.
+//!    Where the target needs no branch for a condition, this pass and the next are left out.
 //! 5. [`mod@expand`] writes out unrolled loops whose iterations differ in a condition.
 //! 6. [`mod@tidy`] resolves expressions that the ranges of loops decide, and drops statements that
 //!    never run.
 //! 7. For blocks of threads, [`mod@kernels`] puts scratch memory into shared memory or, with
-//!    [`mod@private`], into registers, and checks limits. [`mod@pipeline`] lets copies run ahead,
-//!    and [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
-//!    splits thread loops around statements that need all threads of a block.
+//!    [`mod@thread_registers`], into registers, and checks limits. [`mod@pipeline`] lets copies run
+//!    ahead, [`mod@operand_registers`] checks operands in registers, and [`mod@barriers`] inserts
+//!    barriers. Before versions are made, [`mod@split_thread_loops`] splits thread loops around
+//!    statements that need all threads of a block.
 //!
 //! The [`Capabilities`] of the target decide which passes run.
 

@@ -1,4 +1,5 @@
-//! Operands in a thread's registers: `promote A at O.kk -> a registers`.
+//! Checks operands that a step puts into a thread's registers, such as `promote A at O.kk -> a
+//! registers`, in the lowered loop nest.
 //!
 //! Registers belong to one thread and have no addresses. So such a buffer must be inside the loops
 //! over threads. Its subscripts must be known when code is generated: constants and variables of

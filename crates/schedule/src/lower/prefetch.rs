@@ -1,4 +1,5 @@
-//! Emits the instructions that prefetch memory ahead of its use.
+//! Emits the prefetches that steps recorded in the draft: one prefetch statement for each cache
+//! line, in loops over the rows of the region and over the lines of a row.
 
 use tilewright_ir::nest::{BufferId, For, IndexExpr, LoopKind, LoopVarId, Prefetch, Stmt};
 

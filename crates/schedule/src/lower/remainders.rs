@@ -1,4 +1,4 @@
-//! Remainders: partial tiles at the end of a loop.
+//! Handles remainders, which are the partial tiles at the end of a loop, in a loop nest.
 //!
 //! The rule depends on the kind of the loop whose number of iterations varies:
 //! - A serial or parallel loop is clipped: it runs `min(f, rest)` times.
@@ -174,7 +174,7 @@ impl Versions<'_> {
         Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
-    /// Makes versions further inside. `settled` means that the ranges known here decide no more
+    /// Makes versions further inside. `all_decided` means that the ranges known here decide no more
     /// tiles.
     fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, all_decided: bool) {
         match stmt {

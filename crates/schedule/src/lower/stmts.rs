@@ -1,4 +1,6 @@
-//! Copies, renumbers and measures the statements of a loop nest.
+//! Operations on statements that several lowering passes share: copying statements with buffers of
+//! their own, dropping unused buffers, counting stores as a measure of code size, and wrapping a
+//! choice between versions around the statements that it concerns.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Reduces loops in which only every n-th iteration adds something to those iterations.
+//! Shortens reduction loops in which only every n-th iteration adds something: the new loop runs
+//! just those iterations.
 //!
 //! A transposed convolution of stride 2 checks `(h + pad - kh) % 2 == 0` in each iteration of `kh`:
 //! half of them add 0. Once `h` is known, the other iterations begin at `(h + pad) % 2` and are 2

@@ -1,5 +1,5 @@
-//! Resolves expressions that the ranges of the loops decide: simplifies subscripts, conditions and
-//! selects, and drops loops that never run.
+//! Simplifies a loop nest by the ranges of its loops: resolves subscripts, conditions and selects
+//! that the ranges decide, and drops statements that do nothing, such as loops that never run.
 
 use tilewright_ir::nest::{Atom, Combine, Expr, ExprKind, For, If, IndexExpr, LoopKind, Stmt, Store};
 use tilewright_ir::{BinaryOp, DType, LoopNest, Number, ReduceOp, walk};

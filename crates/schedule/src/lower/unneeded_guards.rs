@@ -1,4 +1,5 @@
-//! Threads past the end of a tile: the computations that they may do in vain.
+//! Finds the guards of a loop that can be left out, so that threads past the end of a tile compute
+//! results that nothing uses.
 //!
 //! A result that is accumulated in registers and never stored does no harm. So a thread without an
 //! element of its own may compute along with the others, as long as everything that it reads

@@ -1,4 +1,5 @@
-//! `compute_at P, C.io`: moves the computation of a tensor into a loop of its consumer.
+//! Applies the step `compute_at P, C.io`: moves the statements of a tensor into a loop of its
+//! consumer, where they compute the part that one iteration needs.
 
 use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId, Scope};
 

@@ -1,4 +1,4 @@
-//! `fuse C.io, C.jo -> t`: joins nested loops into one.
+//! Applies the step `fuse C.io, C.jo -> t`: replaces directly nested loops by one loop.
 
 use tilewright_ir::nest::{Atom, IndexExpr, LoopKind, LoopVarId};
 

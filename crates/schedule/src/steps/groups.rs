@@ -1,4 +1,5 @@
-//! Copies of whole groups of elements: `promote I at O.c -> Is shared (d0, d1, d2, d3/4, d3%4)`.
+//! Extends the region that a promotion copies to whole groups of neighbouring elements: `promote I
+//! at O.c -> Is shared (d0, d1, d2, d3/4, d3%4)`.
 //!
 //! A layout that splits the last dimension of a tensor into groups of neighbours lets a thread copy
 //! a group with one wide access. For that, groups must begin at multiples of their size. The region
@@ -7,7 +8,8 @@
 //! the tensor or outside it. The copy then checks its conditions once for each group:
 //!
 //! ```text
-//! elements 55..114 of a row that has 112   →   groups 52..56, 56..60, …, 108..112, and 112..116, which is outside
+//! elements 55..114 of a row that has 112
+//!   →   groups 52..56, 56..60, …, 108..112, and 112..116, which is outside
 //! ```
 
 use tilewright_ir::nest::IndexExpr;

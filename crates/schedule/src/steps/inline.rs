@@ -1,4 +1,5 @@
-//! `inline P`: replaces the uses of a tensor by its value.
+//! Applies the step `inline P`: replaces every use of a tensor by the value that its statement
+//! computes, and removes the statement.
 
 use tilewright_ir::nest::{Access, Atom, BufferId, Expr, IndexExpr, LoopVarId, Scope};
 

@@ -1,4 +1,5 @@
-//! `unroll`, `vectorize`, `parallel` and `bind`: set how the iterations of a loop run.
+//! Applies the steps `unroll`, `vectorize`, `parallel` and `bind`, which set how the iterations of
+//! a loop run.
 //!
 //! Binding a reduction loop to threads combines them: each thread runs one iteration, and together
 //! they make one total.

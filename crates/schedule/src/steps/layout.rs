@@ -1,4 +1,5 @@
-//! The layout of a promoted buffer: `(d1/32, d0, d1%32)`.
+//! Checks the layout of a promoted buffer, such as `(d1/32, d0, d1%32)`, and gives the shape of the
+//! buffer and the index of each element.
 
 use tilewright_ir::nest::IndexExpr;
 

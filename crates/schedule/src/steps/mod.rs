@@ -1,4 +1,5 @@
-//! The effect of each step on the loops of a draft: one file for each step or family of steps.
+//! Applies steps to the loops of a draft, or refuses them: one file for each step or family of
+//! steps, and files for the parts of `promote` (`groups`, `layout`, `padding`, `view`).
 
 mod compute_at;
 mod fuse;

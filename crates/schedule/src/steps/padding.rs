@@ -1,9 +1,9 @@
-//! Operands that are read with padding: `0 <= y && y < H ? I(y, x) : 0`.
+//! Recognises operands that are read with padding: `0 <= y && y < H ? I(y, x) : 0`.
 //!
 //! The value of the whole select is a function of the subscripts if two conditions hold: every read
 //! of a tensor has that form, and the select's condition bounds exactly the subscripts that may
-//! leave the tensor. A promotion then stages the value of the select. The buffer holds the padding
-//! too, the copy checks the condition, and the loops that compute need no checks.
+//! leave the tensor. A promotion then copies the value of the select to its buffer. The buffer
+//! holds the padding too, the copy checks the condition, and the loops that compute need no checks.
 
 use tilewright_ir::nest::{Access, Atom, BufferId, Expr, ExprKind, IndexExpr};
 use tilewright_ir::{BinaryOp, DType, Number};

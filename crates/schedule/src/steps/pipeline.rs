@@ -1,4 +1,5 @@
-//! `pipeline C.ko stages 3`: marks a loop for software pipelining.
+//! Applies the step `pipeline C.ko stages 3`: checks the loop and records in the draft that its
+//! copies to shared memory run ahead. Lowering then pipelines the loop.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_target::Capabilities;

@@ -1,4 +1,8 @@
-//! `prefetch I at e.do ahead 1 of O.n`: records a prefetch.
+//! Applies the step `prefetch I at O.do ahead 1 of O.n`: checks the prefetch and records it in the
+//! draft. Lowering emits it.
+//!
+//! In the example, every iteration of the loop `O.do` prefetches the elements of `I` that it will
+//! use when the loop `O.n` is 1 iteration further.
 
 use crate::draft::{Draft, Legal, Prefetch};
 use crate::illegal::Illegal;

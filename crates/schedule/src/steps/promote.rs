@@ -1,5 +1,6 @@
-//! Operands, `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`, and results, `promote C at C.io
-//! -> acc registers`.
+//! Applies the step `promote`. For an operand, `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`
+//! copies the part that is read to a buffer. For a result, `promote C at C.io -> acc registers`
+//! records that it is accumulated in a buffer, which lowering makes.
 
 use tilewright_ir::nest::{Access, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
 use tilewright_ir::{DType, Update};

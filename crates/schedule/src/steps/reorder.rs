@@ -1,4 +1,5 @@
-//! `reorder C.jo, C.ko, C.io`: permutes nested loops.
+//! Applies the step `reorder C.jo, C.ko, C.io`: permutes nested loops, and refuses an order that a
+//! dependence forbids.
 
 use tilewright_ir::nest::{Atom, IndexExpr, LoopVarId};
 

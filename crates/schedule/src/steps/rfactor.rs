@@ -1,4 +1,5 @@
-//! `rfactor C.ki -> Cp`: splits a reduction into partial totals and their sum.
+//! Applies the step `rfactor C.ki -> Cp`: splits a reduction into a statement that computes one
+//! partial total for each iteration of a loop, and a statement that sums them.
 
 use tilewright_ir::Update;
 use tilewright_ir::nest::{Buffer, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};

@@ -1,4 +1,5 @@
-//! `split C.i -> io, ii:12`: splits a loop into nested parts.
+//! Applies the step `split C.i -> io, ii:12`: replaces a loop by nested loops that together run its
+//! iterations.
 
 use tilewright_ir::nest::{Atom, IndexExpr, LoopKind};
 

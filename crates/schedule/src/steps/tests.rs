@@ -1,4 +1,5 @@
-//! Steps on a target that is neither a CPU nor a GPU: only its capabilities decide what they do.
+//! Tests steps on a made-up target that is neither a CPU nor a GPU: only the target's capabilities
+//! decide the effect of a step.
 
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_syntax::{Bindings, check, parse};

@@ -1,9 +1,9 @@
-//! The view of a tensor that a promotion stages: the tensor itself, or the elements that data
-//! chooses.
+//! Describes the tensor that a promotion copies to a buffer as a [`View`]: either the tensor
+//! itself, or the elements of it that data chooses.
 //!
 //! For `LUT(I(b, l), d)` it is not known which rows are read, but there is one row for each `b` and
 //! `l`. A [`View`] of it has the dimensions `b`, `l` and `d`: the variables that the data-dependent
-//! subscript depends on, its keys, replace that subscript. The rest of the promotion (the staged
+//! subscript depends on, its keys, replace that subscript. The rest of the promotion (the copied
 //! region, its layout, its remainders) treats the view like a tensor of that shape. Only the copy
 //! looks up the element, `LUT[I[b, l], d]`.
 //!

@@ -1,4 +1,5 @@
-//! The words that begin a step.
+//! Lists the words that begin a step in the text of a schedule, such as `split`, with an example of
+//! each step for messages.
 
 use crate::step::Step;
 

@@ -1,4 +1,4 @@
-//! Writes steps as the text that [`super::parse`] reads.
+//! Writes schedules, steps and the names in them as the text that [`super::parse`] reads.
 
 use std::fmt::{self, Display, Formatter};
 

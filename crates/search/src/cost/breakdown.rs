@@ -1,4 +1,5 @@
-//! The predicted time of a nest and its parts, for people.
+//! Defines [`Breakdown`]: the predicted time of a loop nest and its named parts, which `show`
+//! prints for the user.
 
 /// A predicted time and its parts.
 #[derive(Clone, Debug, PartialEq)]

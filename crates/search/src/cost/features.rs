@@ -1,4 +1,5 @@
-//! The estimate of the cost model for a nest as features, from which other models learn.
+//! Converts the estimate of a cost model for a loop nest to features, from which other models
+//! learn.
 //!
 //! A learning model can correct the cost model with these features: it learns that this machine
 //! waits longer for memory, or that spills cost less. The number of features is the same for every

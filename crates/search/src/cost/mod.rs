@@ -2,8 +2,8 @@
 //! without a run.
 //!
 //! The models rank the schedules of one program, so that only promising ones are compiled. The
-//! heads of `cpu/` and `gpu/` describe their parts. `features.rs` turns an estimate into features
-//! for other models, and `breakdown.rs` into rows for people.
+//! heads of `cpu/` and `gpu/` describe their parts. [`EstimateFeatures`] is an estimate in the form
+//! of features for models that learn. [`Breakdown`] is an estimate with named parts for the user.
 
 mod breakdown;
 pub mod cpu;

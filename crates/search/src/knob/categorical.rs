@@ -1,4 +1,5 @@
-//! A domain of unordered names, for choices such as where to place a buffer or whether to pack it.
+//! Defines a domain (the possible values of a knob) of unordered names, for choices such as where
+//! to place a buffer or whether to pack it.
 
 /// A list of distinct names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! Directions: numbers for the steps from a point to its neighbours.
+//! Numbers the directions of steps from a point to its neighbours.
 //!
-//! A direction has the same number at every point. Hence what a strategy learns about a direction
-//! at some points applies to other points.
+//! A direction has the same number at every point. Hence a strategy can apply its experience with a
+//! direction at some points to other points.
 //!
 //! | domain | directions |
 //! |---|---|

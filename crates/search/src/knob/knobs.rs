@@ -1,4 +1,5 @@
-//! The search space as the product of all knobs, and its points.
+//! Defines the search space as the product of all knobs ([`Knobs`]), its elements ([`Point`]), and
+//! the steps between neighbouring points ([`Move`]).
 
 use std::fmt;
 use std::ops::{Deref, Range};

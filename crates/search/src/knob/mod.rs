@@ -1,4 +1,4 @@
-//! Knobs: the choices that a schedule leaves open, classified as in OpEvo (section 3).
+//! Defines knobs: the choices that a schedule leaves open, classified as in OpEvo (section 3).
 //!
 //! | domain | values | neighbours |
 //! |---|---|---|

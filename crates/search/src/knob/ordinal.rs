@@ -1,4 +1,5 @@
-//! A domain of numbers where close numbers behave alike: an unroll factor, a number of threads.
+//! Defines a domain (the possible values of a knob) of numbers where close numbers behave alike: an
+//! unroll factor, a number of threads.
 
 /// Numbers, smallest first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! A domain of orders of loops.
+//! Defines a domain (the possible values of a knob) whose values are all orders of some loops.
 
 use rand::Rng;
 use rand::seq::SliceRandom;

@@ -1,5 +1,5 @@
-//! The text form of points: `tile_i=[8,4,32] order=[1,0,2] unroll=16 layout=packed`, in the order
-//! of the knobs.
+//! Prints points as text, and parses them. The text has the values in the order of the knobs:
+//! `tile_i=[8,4,32] order=[1,0,2] unroll=16 layout=packed`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

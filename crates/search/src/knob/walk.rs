@@ -1,4 +1,5 @@
-//! The q-random walk of OpEvo (section 4.3, equation 3).
+//! Implements the q-random walk of OpEvo (section 4.3, equation 3): a walk from a value of a domain
+//! to random neighbours, which continues with probability q before each step.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};

@@ -1,4 +1,4 @@
-//! The loops of a statement, and the knobs that cut them into parts.
+//! Adds the knobs that split each loop of a statement into parts ([`Cuts`]).
 
 use super::stage::{Stage, StageLoop};
 use super::{Builder, KnobId};

@@ -1,4 +1,4 @@
-//! The schedules of a program, as a product of knobs.
+//! Defines the search space of a program: its schedules as the points of a product of knobs.
 //!
 //! [`Space::new`] analyses a program (`outline.rs`) and a machine, and creates the knobs:
 //!

@@ -1,4 +1,5 @@
-//! Names for the loops and buffers that steps create. No such name occurs in the program.
+//! Makes names for the loops and buffers that schedule steps create. No such name occurs in the
+//! program.
 
 use tilewright_ir::Program;
 use tilewright_schedule::StatementName;

@@ -1,4 +1,5 @@
-//! The analysis of a program that the spaces of all targets begin with.
+//! Analyses a program for the search spaces of all targets ([`Outline`]), and collects the steps of
+//! a point while it is translated to a schedule ([`DecodedSteps`]).
 
 use tilewright_ir::Program;
 use tilewright_schedule::{LoopName, Schedule, StatementName, Step, complete};
@@ -44,7 +45,7 @@ impl<'a> Outline<'a> {
     }
 
     /// The schedule of these steps. The default schedule covers all statements except those in
-    /// `scheduled`.
+    /// `done`.
     pub fn schedule(&self, steps: Vec<Step>, done: &[StatementName]) -> Result<Schedule, Rejection> {
         complete(self.program, Schedule { steps }, done, self.target)
             .map_err(|refusal| Rejection::from(&refusal.reason))

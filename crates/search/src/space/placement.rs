@@ -1,4 +1,5 @@
-//! The placement of producers: at which loop each tensor that others read is computed.
+//! Adds the knobs that place producers: each knob selects where a tensor that other statements read
+//! is computed ([`ProducerLocation`]).
 //!
 //! Such tensors are temporaries, and results that later statements use. For a tensor with several
 //! statements, a second kind of knob places the statements before its last one.

@@ -1,5 +1,5 @@
-//! The reasons for which a point is rejected before anything is compiled: it cannot be fast, or it
-//! is not legal.
+//! Defines the reasons for which a point is rejected before anything is compiled ([`Rejection`]):
+//! it cannot be fast, or it is not legal.
 
 use std::collections::BTreeMap;
 use std::fmt;

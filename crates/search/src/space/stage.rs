@@ -1,4 +1,5 @@
-//! The result of static analysis for one statement: its loops, and how its accesses move with them.
+//! Analyses the statements of a program. The result for one statement is a [`Stage`]: its loops,
+//! its operands with their strides along these loops, and its number of operations.
 
 use tilewright_ir::{
     Access, DType, Expr, ExprKind, Node, Program, Role, Statement, TensorId, VarId, VarKind,

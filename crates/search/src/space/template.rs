@@ -1,4 +1,5 @@
-//! Hand-written spaces: a schedule with placeholders, and the knobs that fill them.
+//! Parses hand-written search spaces, called templates: a schedule with placeholders, and the knobs
+//! that fill them.
 //!
 //! ```text
 //! # How TVM's template for matrix products cuts the loops.

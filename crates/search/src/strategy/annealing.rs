@@ -7,11 +7,12 @@
 //! from the best points that the chains passed: points with good scores and many different values,
 //! plus a few random points.
 //!
-//! The input of the trees is what the tuner provides: how the cost model divides the time of the
-//! point's loop nest. Without it, the input is the features of the point. If trials of other
-//! programs are given, the trees also learn from them, where each program is ranked on its own.
+//! The tuner provides the input of the trees ([`Start::features`]): the parts into which the cost
+//! model divides the time of the point's loop nest. Without it, the input is the features of the
+//! point. If trials of other programs are given, the trees also learn from them, where each program
+//! is ranked on its own.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - The features of AutoTVM are counts of accesses, reuse and annotations for every loop. The
 //!   features here are what the cost model computes from such counts.

@@ -9,7 +9,7 @@
 //! invalid point has the reward 0.
 //!
 //! The papers do not specify how a schedule is encoded (`decisions.rs`), the batch size, and the
-//! rates. Departures:
+//! rates. Departures from the papers:
 //!
 //! - The untrained policy emits all points with equal probability, like a random search. A network
 //!   with random weights would be biased, and tokens with few continuations would occur too often.

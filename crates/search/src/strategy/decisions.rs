@@ -1,5 +1,5 @@
-//! A point as a sequence of decisions, each of which selects one of a few tokens. A recurrent
-//! policy emits such sequences.
+//! Encodes a point as a sequence of decisions, each of which selects one of a few tokens, and
+//! decodes such sequences. A recurrent policy emits them (`controller.rs`).
 //!
 //! A factorisation has one decision for each factor except the first, which follows from the
 //! others. A permutation has one decision for each position. Every other knob is one decision. The

@@ -1,5 +1,5 @@
-//! The state that every strategy needs: which points were tried, which are open, and how to find
-//! new ones.
+//! Records the state that every strategy needs, and finds new points ([`Explored`]). The state is
+//! the points that were proposed, those without a result yet, and those queued as next proposals.
 //!
 //! Most strategies plan a batch, wait for all its results, and plan the next batch. Such a strategy
 //! is a [`Planner`].

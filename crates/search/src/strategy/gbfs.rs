@@ -6,7 +6,7 @@
 //! of knobs have neighbours, so the method is not limited to matrix products. For factorisations of
 //! powers of two, the moves are those of the paper.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - The search begins at the given points. Without any, it begins at the trivial point, where
 //!   nothing is tiled, as in the experiments of the paper, and also at some random points. The

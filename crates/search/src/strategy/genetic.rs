@@ -6,7 +6,7 @@
 //! then replaced by a random value with a small probability. The best points of a generation
 //! survive into the next one.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - No point is measured twice. Elites keep their costs, so a later generation proposes fewer
 //!   points by the number of elites. A child that was visited before is mutated until it is new.

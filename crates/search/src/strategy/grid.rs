@@ -1,4 +1,5 @@
-//! Enumerates every point in the order of the knobs, for small spaces and to find the true optimum.
+//! Proposes the starting points, and then every other point in the order of the knobs. This
+//! strategy is for small spaces, and finds their true optimum.
 
 use super::explored::Explored;
 use super::{Entry, Start, Strategy, TrialResult, Unsuitable};

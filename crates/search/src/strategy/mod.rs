@@ -1,4 +1,5 @@
-//! Strategies: which points to try next, given the results of earlier points.
+//! Defines search strategies: they decide which points to try next, given the results of earlier
+//! points.
 //!
 //! A [`Strategy`] proposes points and receives their costs, in batches of any size. [`ALL`] lists
 //! the strategies, each of which has its own file:
@@ -14,9 +15,9 @@
 //! - [`bandit`], which alternates between several of these.
 //!
 //! The shared parts are `explored.rs`, which records the proposed points and finds new ones;
-//! `ranking.rs`, which sorts points by cost; `pool.rs`, which draws from them; and `learning/`,
-//! which has networks and trees. Models represent points by
-//! [`Knobs::features`](crate::knob::Knobs::features) or by [`Features`].
+//! `ranking.rs`, which sorts points by cost; `pool.rs`, which draws from them; `decisions.rs`,
+//! which encodes points as sequences; and `learning/`, which has networks and trees. Models
+//! represent points by [`Knobs::features`](crate::knob::Knobs::features) or by [`Features`].
 //!
 //! Invariants of all strategies: no point is proposed twice. The same seed and the same results
 //! give the same points. When nothing is left to try, a strategy proposes nothing. Points outside

@@ -20,7 +20,7 @@
 //! trees score by these trials (`learning/transfer.rs`). The paper starts every search from
 //! scratch.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - Without given points, the search begins at the trivial point, as in the experiments of the
 //!   paper, and also at some random points. All points around the trivial one may be invalid or

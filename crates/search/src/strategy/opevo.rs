@@ -11,7 +11,7 @@
 //! one result at a time, each child is bred from all results known by then. If more than ρ points
 //! are tried together, a generation has that size.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - A child that is not new after a hundred walks, which happens when little is left, is replaced
 //!   by a random point.

@@ -4,9 +4,9 @@
 //! baseline of the Q-method: it has the same starts but learns nothing. The neighbours of all
 //! starts of a trial are proposed together.
 //!
-//! Departures: visited neighbours are not tried again. Points whose neighbours were all visited are
-//! no longer starts. The search begins at the given points, or at random ones. When no start is
-//! left, it continues from random points.
+//! Departures from the paper: visited neighbours are not tried again. Points whose neighbours were
+//! all visited are no longer starts. The search begins at the given points, or at random ones. When
+//! no start is left, it continues from random points.
 
 use super::explored::{Explored, Planner};
 use super::pool::Pool;

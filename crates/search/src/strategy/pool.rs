@@ -1,5 +1,5 @@
-//! The pool of measured points from which FlexTensor's methods draw their starts (section 5.1,
-//! "Heuristic Method").
+//! Holds the measured points from which FlexTensor's methods (`pmethod.rs`, `qmethod.rs`) draw the
+//! starts of their steps (section 5.1, "Heuristic Method").
 //!
 //! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*),
 //! where E* is the best performance. The closer a point is to the best, the more often it is a

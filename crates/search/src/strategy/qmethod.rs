@@ -15,7 +15,7 @@
 //! If trials of other programs are given, X first learns from steps that trees score by these
 //! trials (`learning/transfer.rs`). The paper starts every search from scratch.
 //!
-//! Departures:
+//! Departures from the paper:
 //!
 //! - If several prime factors can move in a direction, one of them is chosen at random.
 //! - Points whose neighbours were all visited are no longer starts. The search begins at the given

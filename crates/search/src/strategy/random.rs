@@ -1,4 +1,5 @@
-//! Draws points uniformly from the whole space, none twice: the baseline of all other strategies.
+//! Proposes the starting points, and then points drawn uniformly from the whole space, none twice.
+//! This strategy is the baseline of all others.
 
 use super::explored::Explored;
 use super::{Entry, Start, Strategy, TrialResult};

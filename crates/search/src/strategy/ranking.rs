@@ -1,4 +1,5 @@
-//! Points ordered by their costs.
+//! Orders the valid points of a search by their costs ([`Ranking`]), and converts a cost to a
+//! fitness ([`Cost`]).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-//! Messages about ranges that no access or clause determines.
+//! Makes the message about variables of a statement whose ranges no access or clause determines.
 
 use tilewright_ir::{VarId, print};
 

@@ -1,5 +1,5 @@
-//! Checks sizes that must be equal: those that calls require, and those that one variable runs
-//! over.
+//! Checks sizes that must be equal: the extents that calls require to be equal, and the extents of
+//! dimensions that the same variable indexes.
 
 use tilewright_ir::prove::can_prove_nonnegative;
 use tilewright_ir::unchecked::UncheckedProgram;

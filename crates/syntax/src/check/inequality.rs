@@ -1,4 +1,4 @@
-//! Solves the inequality of a subscript for one variable.
+//! Solves an inequality between a subscript and a limit for one variable of the subscript.
 //!
 //! The solution holds for all values of the other variables in the subscript, whose ranges are
 //! known. Only upper limits are useful, since ranges begin at 0. An inequality that cannot be

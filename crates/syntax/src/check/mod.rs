@@ -1,22 +1,22 @@
-//! The checker: turns a parsed function into a program that is proved correct. The passes, in
-//! order:
+//! Checks a parsed function: reports [`Diagnostic`]s, and returns a [`Program`] unless one of them
+//! is an error. The passes, in order:
 //!
 //! | pass | file | finds |
 //! |---|---|---|
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
-//! | ranges and shapes | `ranges`, `solve`, `ambiguous_ranges` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
 //! | an unchecked form of the program | `unchecked` | |
-//! | what the program means | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
+//! | the meaning of the program | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
 //! | words and positions for these findings | `messages` | |
 //! | sizes that must be equal | `equal_sizes` | sizes that differ |
 //! | temporaries | `unused` | temporaries that nothing reads |
 //!
 //! Each pass works on the `model` and reports all the mistakes that it finds. A report about a
-//! tensor poisons the tensor, and later passes do not report consequences of the same mistake. The
-//! meaning of a program is not a matter of its text: `tilewright_ir::check` decides it, on the
-//! unchecked program, and this module adds the words.
+//! tensor marks the tensor as poisoned: later passes do not report consequences of the same
+//! mistake. The rules for the meaning of a program are the same for every front end:
+//! `tilewright_ir::check` applies them to the unchecked program, and `messages` adds the words.
 
 mod ambiguous_ranges;
 mod equal_sizes;
@@ -162,7 +162,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     report_invalid_sizes(&mut model, function);
     scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
-    let mut unchecked = unchecked::make_draft(&mut model);
+    let mut unchecked = unchecked::make_unchecked_program(&mut model);
     let general = unchecked.specialize();
     let Report { findings, definedness, requirements } = tilewright_ir::check::check(&unchecked);
     for finding in &findings {

@@ -1,12 +1,11 @@
-//! The checker's working state for one function: tensors, variables and statements, with calls
-//! already inlined.
+//! Defines the [`Model`], the checker's working state for one function: tensors, variables and
+//! statements, with calls already inlined.
 //!
 //! `resolve` builds the model, and each pass fills in more: a tensor's `dtype` after `types`, a
 //! statement's `lowered` parts after `lower`, ranges and shapes after `ranges`. A part stays `None`
-//! after a reported mistake: the target is then `poisoned`, and later passes skip both. After
-//! `ranges`, no lowered statement contains an extent. `unchecked` then moves the lowered parts into
-//! a
-//! unchecked program of the program, and the model keeps the positions for messages.
+//! after a reported mistake: the target is then marked as `poisoned`, and later passes skip both.
+//! After `ranges`, no lowered statement contains an extent. `unchecked` then moves the lowered
+//! parts into an unchecked program, and the model keeps the positions for messages.
 
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;

@@ -1,9 +1,10 @@
-//! Range inference, in the rounds of the Tensor Comprehensions paper (section 3.1).
+//! Infers the ranges of variables and the shapes of tensors, in the rounds of the Tensor
+//! Comprehensions paper (section 3.1).
 //!
 //! A variable starts at 0 unless `where` says otherwise, and its range is as large as the accesses
-//! allow. Each round solves the subscripts with exactly one open variable for that variable, for
-//! all values of the variables that already have ranges. Several solutions are intersected.
-//! Variables that stay open are ambiguous and need a `where`.
+//! allow. A variable without a range yet is open. Each round solves the subscripts with exactly one
+//! open variable for that variable, for all values of the variables that already have ranges.
+//! Several solutions are intersected. Variables that stay open are ambiguous and need a `where`.
 //!
 //! Departures from the paper:
 //! - An access under a condition is a constraint only where the condition does not already keep it

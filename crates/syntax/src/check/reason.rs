@@ -1,4 +1,5 @@
-//! Reasons for the inferred ranges of variables.
+//! Defines [`Reason`], the origin of a variable's range: a `where` clause, an ordered loop or an
+//! access.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Turns the model into an unchecked form of the program, for the checks of `tilewright_ir::check`.
+//! Turns the [`Model`] into an [`UncheckedProgram`], for the checks of `tilewright_ir::check`.
 //!
 //! The unchecked program keeps the positions of the model: statement 3 of the unchecked program is
 //! statement 3 of the model, and so are tensors and variables. So a finding about the unchecked
@@ -11,7 +11,7 @@ use super::model::{self, Model};
 use crate::ast::AssignOp;
 
 /// Moves the typed parts of the model into an unchecked program.
-pub(super) fn make_draft(model: &mut Model) -> UncheckedProgram {
+pub(super) fn make_unchecked_program(model: &mut Model) -> UncheckedProgram {
     let lowered: Vec<_> = model.statements.iter_mut().map(|statement| statement.lowered.take()).collect();
     let statement = |(from, parts): (&model::Statement, _)| Statement {
         target: from.target,

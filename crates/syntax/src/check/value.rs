@@ -1,4 +1,5 @@
-//! Expressions with every name resolved and function calls inlined, not yet typed.
+//! Defines [`Value`], an expression with every name resolved and function calls inlined, not yet
+//! typed.
 
 use tilewright_ir::{BinaryOp, Builtin, DType, ScalarId, SymbolId, TensorId, UnaryOp, VarId};
 

@@ -1,4 +1,4 @@
-//! Parses expressions, by precedence climbing.
+//! Parses the tokens of an expression into an [`Expr`], by precedence climbing.
 
 use super::{MOST_NESTING, Parse, Parser};
 use crate::ast::{Expr, ExprKind, Name, type_named};

@@ -1,5 +1,5 @@
-//! Hints for the help text of syntax errors. They cover habits from other languages and
-//! misspellings.
+//! Chooses the hint in the help text of a syntax error, from the words or symbols at the error.
+//! Hints cover habits from other languages and misspellings.
 
 use crate::ast::type_names;
 use crate::diagnostic::most_similar;

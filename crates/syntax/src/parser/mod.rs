@@ -152,7 +152,7 @@ impl Parser<'_> {
         self.report_expected_with_hint(what, hint)
     }
 
-    /// Like `expected`, with a hint about the intended text.
+    /// Like `report_expected`, with a hint about the intended text.
     fn report_expected_with_hint<T>(&mut self, what: &str, hint: Option<String>) -> Parse<T> {
         let found = match self.peek() {
             TokenKind::End => "the end of the file".to_owned(),

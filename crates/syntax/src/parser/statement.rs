@@ -1,4 +1,5 @@
-//! Parses statements.
+//! Parses the statements of a function's body into [`Stmt`]s, and skips a statement with a syntax
+//! error after the report.
 
 use super::{Parse, Parser, Reported, hints};
 use crate::ast::{AssignOp, Clause, Comprehension, Declaration, Expr, ExprKind, Name, Stmt, StmtKind};

@@ -1,4 +1,4 @@
-//! Memory between two protected pages.
+//! Allocates memory between two protected pages.
 //!
 //! An access outside of a tensor that is adjacent to such a page ends the process, even if it only
 //! reads.

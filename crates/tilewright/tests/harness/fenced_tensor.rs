@@ -1,5 +1,5 @@
-//! Tensors with any layout that a caller may use: any order of dimensions, with gaps, reversed,
-//! unaligned.
+//! Allocates tensors in fenced memory (between protected pages), with any layout that a caller may
+//! use: any order of dimensions, with gaps, reversed, unaligned.
 
 use tilewright::{DType, View, ViewMut};
 use tilewright_ir::Tensor;

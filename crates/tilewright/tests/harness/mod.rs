@@ -1,4 +1,4 @@
-//! Compiles a program, and calls the code on tensors with any layout.
+//! Compiles a program, calls the code on tensors with any layout, and compares results.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

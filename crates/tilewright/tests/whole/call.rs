@@ -1,4 +1,4 @@
-//! Makes functions that a program calls, and the calls.
+//! Makes functions that a generated program calls, and the statements that call them.
 
 use super::builder::{Builder, tensor_info, tensor_type};
 use super::element::{Element, is_float, most};

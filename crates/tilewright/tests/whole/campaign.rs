@@ -1,8 +1,8 @@
 //! Runs many cases in worker processes, so that a crash costs one process and counts as a failure.
 //!
-//! [`run`] starts workers, which run this test binary again, sends each worker one case number
-//! after the other, and sums their answers. A worker answers with lines that begin with `@`. Before
-//! each schedule it writes the case to a file, which remains if the case ends the process.
+//! [`Campaign::run`] starts workers, which run this test binary again, sends each worker one case
+//! number after the other, and sums their answers. A worker answers with lines that begin with `@`.
+//! Before each schedule it writes the case to a file, which remains if the case ends the process.
 
 use std::collections::BTreeMap;
 use std::fs;

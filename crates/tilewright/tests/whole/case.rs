@@ -1,4 +1,4 @@
-//! One program under one schedule, and the check that every way to run it agrees with the
+//! Runs one program under one schedule, and checks that every way to run it agrees with the
 //! interpreter.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Calls machine code on tensors in fenced memory.
+//! Calls machine code for a CPU on tensors in fenced memory (between protected pages), and returns
+//! the results.
 
 use tilewright_interp::Inputs;
 use tilewright_ir::{DType, Number, Tensor};

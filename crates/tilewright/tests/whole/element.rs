@@ -1,4 +1,5 @@
-//! Element types of generated programs: their names, common types, and ranges of exact numbers.
+//! Chooses the element types of generated programs, and knows the common type of two types and the
+//! range in which the numbers of a type are exact.
 
 use crate::random::rng::Rng;
 

@@ -1,4 +1,5 @@
-//! Runs one case of a campaign: the case number determines the program and its schedules.
+//! Runs one case of a campaign: makes the program and its schedules from the case number, tries
+//! each schedule, and reports counts and failures.
 
 use std::collections::BTreeMap;
 

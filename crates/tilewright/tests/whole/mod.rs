@@ -1,5 +1,5 @@
-//! Random whole programs under many schedules: every way to run them must agree with the
-//! interpreter.
+//! Generates random whole programs and runs them under many schedules: every way to run them must
+//! agree with the interpreter.
 //!
 //! [`builder`] makes the text of a program; read it first. A [`case`] is a program under a
 //! schedule, which runs in the interpreter of loops, as compiled code and on a device. [`examine`]

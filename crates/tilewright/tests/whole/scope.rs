@@ -1,5 +1,5 @@
-//! The names that a statement can use: its variables, and the elements of its own target that it
-//! may read.
+//! Records the names that a generated statement can use: its variables, and the elements of its own
+//! target that it may read.
 
 use super::element::Element;
 

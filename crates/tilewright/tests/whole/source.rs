@@ -1,4 +1,5 @@
-//! The text of a program in parts, so that a failing program can be made smaller part by part.
+//! Holds the text of a generated program in parts, so that a failing program can be made smaller
+//! part by part.
 
 use std::fmt::{self, Display, Formatter};
 

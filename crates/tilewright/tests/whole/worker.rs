@@ -1,4 +1,6 @@
-//! The process that examines cases for a campaign: one case number per input line.
+//! Examines cases in a worker process of a campaign. The worker reads one case number per line from
+//! standard input, prints counts and failures, and writes failing cases to files after making them
+//! smaller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

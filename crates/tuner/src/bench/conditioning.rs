@@ -5,11 +5,11 @@
 //! ([`Expected::with_scale_tolerance`]). But a program that divides by nearly zero has some
 //! elements that rounding moves much further.
 //!
-//! `widen` runs the reference kernel on inputs that are changed by a few units in the last place,
-//! as in Monte Carlo arithmetic (D. S. Parker, 1997). Such a perturbation has the size of a
-//! kernel's rounding errors and propagates to the results in the same way. Every element may then
-//! be off by a multiple of the distance that it moved. An element that became infinite or NaN is
-//! not compared.
+//! [`widen_tolerances`] runs the reference kernel on inputs that are changed by a few units in
+//! the last place, as in Monte Carlo arithmetic (D. S. Parker, 1997). Such a perturbation has
+//! the size of a kernel's rounding errors and propagates to the results in the same way. Every
+//! element may then be off by a multiple of the distance that it moved. An element that became
+//! infinite or NaN is not compared.
 
 use tilewright_interp::Expected;
 use tilewright_ir::{DType, Tensor};

@@ -19,7 +19,7 @@ const RELIABLE_CALL: f64 = 4e-3;
 /// The factor by which the first call of such a kernel may be slower than its later calls.
 const FIRST_CALL_SLACK: f64 = 1.1;
 
-/// The parts of a rig that are in use while kernels run.
+/// The parts of a fixture that are in use while kernels run.
 pub(crate) struct CpuRunner<'s> {
     pub pool: &'s Pool,
     pub constants: Vec<View<'s>>,

@@ -19,7 +19,7 @@ const FIRST_CALL_SLACK: f64 = 2.0;
 /// The resolution of a device's clock, in seconds.
 const CLOCK_RESOLUTION: f64 = 1e-9;
 
-/// The parts of a rig that are in use while kernels run.
+/// The parts of a fixture that are in use while kernels run.
 pub(crate) struct GpuRunner<'s> {
     pub builder: &'s GpuBuilder,
     pub watch: &'s mut Stopwatch,

@@ -1,12 +1,12 @@
-//! Runs kernels on a rig's data: checks their results, times them, and compares them with each
-//! other.
+//! Runs kernels on the data of a `Fixture`: checks their results, times them, and compares them
+//! with each other.
 //!
 //! A shared machine, or one that changes its clock rate, varies in speed by more than candidates
-//! differ. So every batch also measures a reference kernel, called the rival. Candidates that are
-//! near the best are measured in turn with the rival. A candidate's time is then scaled to the pace
-//! at which the rival's known time was taken.
+//! differ. So every batch also measures a reference kernel. A candidate that is near the best is
+//! measured alternately with the reference. Its time is then scaled to the speed that the machine
+//! had when the reference's known time was taken.
 //!
-//! A `Runner` times a single call: `cpu.rs` and `gpu.rs`.
+//! A `Runner` times a single call, on the CPU (`cpu.rs`) or on a device (`gpu.rs`).
 
 pub(crate) mod conditioning;
 pub(crate) mod cpu;
@@ -29,11 +29,11 @@ const SAMPLING_TIME_LIMIT: f64 = 0.1;
 const HANG_FACTOR: f64 = 4.0;
 /// The factor by which more samples are taken to confirm a new best.
 const CONFIRMATION_FACTOR: usize = 3;
-/// The number of samples of a rival before it is compared with candidates.
+/// The number of samples of the reference kernel before it is compared with candidates.
 const WARM_UP_SAMPLES: usize = 5;
-/// Early stopping of a duel: pairs of a share of the planned rounds and a limit. After that share
-/// of the rounds, the duel ends if the candidate takes longer than the limit times
-/// `Plan::call_limit`.
+/// Early stopping of a comparison with the reference kernel: pairs of a share of the planned rounds
+/// and a factor. After that share of the rounds, the comparison ends if the candidate takes longer
+/// than the factor times `Plan::call_limit`.
 const EARLY_STOPS: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 
 /// How much to measure of each candidate.
@@ -59,8 +59,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The longest time in seconds that a well-behaved candidate may take: the first calls, a duel,
-    /// and a second duel to confirm it.
+    /// The longest time in seconds that a well-behaved candidate may take: the first calls, a
+    /// comparison with the reference kernel, and a second comparison to confirm it.
     pub fn longest_trial(&self) -> f64 {
         HANG_FACTOR * (2.0 * self.first_call_limit + SAMPLING_TIME_LIMIT + 4.0 * self.call_limit)
     }
@@ -146,14 +146,14 @@ pub(crate) struct ExpectedResult {
     pub expected: Expected,
 }
 
-/// The parts of a rig that are in use while kernels run.
+/// The parts of a fixture that are in use while kernels run.
 pub(crate) struct Bench<'r, R> {
     pub runner: R,
     /// The expected contents of results after a call.
     pub expected_results: &'r [ExpectedResult],
 }
 
-/// The rival while candidates are measured.
+/// The reference kernel while candidates are measured.
 pub(crate) struct BoundReference<K> {
     kernel: K,
     usual_seconds: f64,
@@ -161,14 +161,14 @@ pub(crate) struct BoundReference<K> {
 }
 
 impl<K> BoundReference<K> {
-    /// The current slowdown of the machine: 2 if the rival takes twice its usual time.
+    /// The current slowdown of the machine: 2 if the reference takes twice its usual time.
     fn slowdown(&self) -> f64 {
         self.current_seconds / self.usual_seconds
     }
 }
 
 impl<R: Runner> Bench<'_, R> {
-    /// Binds and times a rival that usually takes `usual` seconds.
+    /// Binds and times a reference kernel that usually takes `usual` seconds.
     pub fn bind_reference(
         &mut self,
         executable: &R::Executable,
@@ -221,9 +221,9 @@ impl<R: Runner> Bench<'_, R> {
         }
     }
 
-    /// Measures a kernel in turn with the rival. Takes few rounds if the kernel is slower, and many
-    /// if it seems to be a new best. The many rounds confirm the best: a moment in which only the
-    /// rival was disturbed is not enough.
+    /// Measures a kernel in turn with the reference. Takes few rounds if the kernel is slower, and
+    /// many if it seems to be a new best. The many rounds confirm the best: a moment in which only
+    /// the reference was disturbed is not enough.
     fn measure_against_reference(
         &mut self,
         rounds: Rounds,
@@ -399,8 +399,8 @@ mod tests {
         }
     }
 
-    /// The trial of a kernel where the rival is also the best, takes `best` seconds, and 12 samples
-    /// are planned.
+    /// The trial of a kernel where the reference is also the best, takes `best` seconds, and 12
+    /// samples are planned.
     fn measured(kernel: f64, best: f64, time: f64) -> Trial {
         let mut bench = Bench { runner: Steady, expected_results: &[] };
         let mut reference = bench.bind_reference(&best, best).unwrap();

@@ -1,8 +1,9 @@
-//! Determines the final times of the schedules that searches found.
+//! Determines the final times of the schedules that searches found, and replaces the searches'
+//! best times by them.
 //!
 //! The best of many noisy times is too optimistic, and a few fast seconds of the machine must not
 //! decide which strategy is best. So all schedules that may have been the best of a search are
-//! measured again in turn, and these times count.
+//! measured again, one sample of each per round, and these times count.
 
 use super::landscape::Landscape;
 use super::results::{Contender, Improvement, ProgramResult, SearchResult};

@@ -1,4 +1,5 @@
-//! The costs of a program's schedules: recorded earlier, or measured on demand and then recorded.
+//! Gives searches the costs of a program's schedules ([`Landscape`]). A cost was recorded
+//! earlier, or is measured on demand and then recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -14,8 +15,9 @@ use crate::worker::WorkerError;
 
 /// The number of rounds in which the schedules that searches found are measured again.
 const ROUNDS: usize = 25;
-/// The near-best schedules are measured again in further races: those within `NEAR` times the best
-/// time, at most `MOST_NEAR` of them, in `RACES` races of `ROUNDS` rounds.
+/// The near-best schedules are measured again in further races: those within
+/// `NEAR_BEST_FACTOR` times the best time, at most `MOST_NEAR_BEST` of them, in `RACES` races of
+/// `ROUNDS` rounds.
 const NEAR_BEST_FACTOR: f64 = 1.15;
 const MOST_NEAR_BEST: usize = 120;
 const RACES: usize = 3;

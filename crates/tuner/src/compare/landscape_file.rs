@@ -1,4 +1,5 @@
-//! Landscapes in files.
+//! Reads and writes files of landscapes, the costs of programs' schedules ([`LandscapeFile`]). The
+//! command `tilewright strategies compare --record` makes such files.
 //!
 //! A file has lines of JSON: a program, and then the schedules that were measured for it. Lines are
 //! only ever appended, so a process that is killed loses nothing that it has measured.

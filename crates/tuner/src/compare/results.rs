@@ -1,4 +1,5 @@
-//! The results of a comparison of strategies.
+//! Defines the results of a comparison of strategies: a [`Comparison`] has programs, a program
+//! has strategies, and a strategy has one search for each seed.
 
 use serde::{Deserialize, Serialize};
 

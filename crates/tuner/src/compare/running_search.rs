@@ -1,5 +1,5 @@
-//! One search of a comparison. It asks the strategy for points, judges them, and reports costs that
-//! the landscape provides.
+//! Runs one search of a comparison ([`RunningSearch`]): asks the strategy for points, decides
+//! which of them to measure, and reports to the strategy the costs that the landscape provides.
 
 use std::collections::HashSet;
 use std::time::Instant;

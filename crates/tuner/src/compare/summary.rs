@@ -1,4 +1,4 @@
-//! Statistics of searches: one line for each strategy.
+//! Computes the statistics of a comparison's searches: one [`Summary`] for each strategy.
 //!
 //! Not every search comes near the best kernel before it ends. A mean over the successful searches
 //! would flatter strategies that seldom succeed. So the cost of success is given as the *expected

@@ -1,4 +1,5 @@
-//! Recordings in files: one line of JSON for the setting, and one for every answer.
+//! Writes a [`Recording`] as text, and reads and checks such a text. The first line is the
+//! setting as JSON, and each further line is one answer of the measurer.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

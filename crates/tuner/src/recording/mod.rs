@@ -1,4 +1,4 @@
-//! Recordings of runs in files.
+//! Records runs in files and replays them, for `tilewright tune --record` and `--replay`.
 //!
 //! A recording holds every answer of the measurer, including every decision of the clock. The same
 //! search with the same answers ends with the same winner. A replay measures nothing again, and its

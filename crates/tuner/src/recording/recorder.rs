@@ -1,4 +1,5 @@
-//! A measurer that asks another one and records its answers.
+//! Passes the requests of a search on to another measurer, and records its answers
+//! ([`Recorder`]).
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! A measurer that answers from a recording.
+//! Answers the requests of a search from a recording instead of measuring ([`Replay`]). Refuses
+//! a search that asks for something else than the recorded one did.
 
 use std::slice::Iter;
 use std::time::Duration;

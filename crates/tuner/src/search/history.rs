@@ -1,4 +1,4 @@
-//! All trials of a search, for its report.
+//! Keeps all trials of a search in their order, for its report ([`History`]).
 
 use tilewright_cache::outcome::Trial;
 

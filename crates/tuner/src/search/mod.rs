@@ -1,9 +1,11 @@
-//! A whole search: inputs, cache, workers, the tuning loop, and the records of its trials.
+//! Runs a whole search: writes the inputs for the workers, reads the cache, runs the tuning
+//! loop, and records the trials.
 //!
 //! Every front end searches through this module. A [`Search`] is made of a [`Subject`] and the
-//! [`Options`] of the tuning loop. [`Search::use_cache`] connects it with a cache, and
-//! [`Search::run`] runs it on [`Workers`] or replays a [`Recording`]. A [`Watcher`] receives the
-//! events of the search while it runs, and a [`Stop`] ends it early. [`Found`] is the outcome.
+//! [`Options`] of the tuning loop. [`Search::use_cache`] connects it with a cache.
+//! [`Search::run`] runs it on [`Workers`], and [`Search::replay`] repeats a [`Recording`]. A
+//! [`Watcher`] receives the events of the search while it runs, and a [`Stop`] ends it early. The
+//! result is a [`SearchOutcome`].
 //!
 //! | file | contents |
 //! |---|---|

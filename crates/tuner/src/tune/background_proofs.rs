@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 type Queue = Arc<Mutex<VecDeque<(String, LoopNest)>>>;
 
 /// Proves nests on all cores, in this order. Returns the verdicts by schedule that are known when
-/// all are done or `over` holds.
+/// all are done or `must_end` holds.
 pub(super) fn prove_until(
     program: &Program,
     nests: Vec<(String, LoopNest)>,

@@ -1,4 +1,4 @@
-//! The time budget of a run, and its division.
+//! Divides the time budget of a run among ranking, search and final comparison.
 //!
 //! The budget counts from the moment when the user began to wait. A share of it goes to ranking
 //! points before the search, and another is reserved for the final comparison. The size of a batch

@@ -1,4 +1,5 @@
-//! Selects the points that are worth measuring, and keeps the known costs of schedules.
+//! Selects the points of the space that are worth measuring, and keeps the known costs of their
+//! schedules ([`Candidates`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -204,8 +205,8 @@ impl<'p> Candidates<'p> {
 
     /// The points that the cost model prefers, from different regions of the space. From each
     /// starting point of the space, a greedy search runs with the cost model in place of the
-    /// machine, until `over`. The starting point itself is at least second in its region, whatever
-    /// its predicted time.
+    /// machine, until `must_end` holds. The starting point itself is at least second in its region,
+    /// whatever its predicted time.
     pub fn rank_starts(
         &mut self,
         seed: u64,

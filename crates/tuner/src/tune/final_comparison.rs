@@ -1,5 +1,5 @@
-//! The end of a run: measures the fastest candidates again in turn, as far as time allows, and
-//! chooses the winner.
+//! Ends a run: measures the fastest candidates again alternately, as far as time allows,
+//! chooses the winner, and returns the [`TuningReport`].
 
 use super::proofs::Proof;
 use super::report::TuningReport;

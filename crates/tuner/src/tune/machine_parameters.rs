@@ -1,5 +1,5 @@
-//! Tuning parameters of a kind of machine: the sizes of batches, and how well candidates are
-//! measured.
+//! Sets the tuning parameters of a kind of machine, CPU or GPU: the sizes of batches, and how
+//! well candidates are measured. Makes the [`Plan`] of a batch from them.
 
 use tilewright_target::Target;
 

@@ -1,4 +1,5 @@
-//! The tuning loop: ask → legality and limits → build → check → measure → tell.
+//! Runs the tuning loop ([`tune()`]) on a task, and returns the winner in a [`TuningReport`]. The
+//! loop proposes schedules, checks their legality, compiles them, compares results, and measures.
 //!
 //! 1. The default schedule is measured. The winner may not be slower.
 //! 2. The cost model ranks points of the space, without compiling any. The search starts from the

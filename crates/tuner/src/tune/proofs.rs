@@ -1,4 +1,4 @@
-//! Proofs that candidates compute what their program says.
+//! Proves that candidates compute what their program says.
 //!
 //! A measured candidate gave the expected results for one input. The prover makes the same
 //! statement for every input, and depends neither on the steps of the schedule nor on the

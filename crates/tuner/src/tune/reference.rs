@@ -1,8 +1,9 @@
-//! The reference kernel that candidates are compared with.
+//! Keeps the reference kernel that candidates are compared with ([`ReferenceKernel`]).
 //!
 //! The reference is not simply the best candidate so far. The best of many noisy times is too
 //! optimistic, and measuring each new best against the last one would accumulate errors. The
-//! reference stays the same until a candidate is clearly faster. Then the two are compared well.
+//! reference stays the same until a candidate is clearly faster. Then both are measured
+//! alternately, and the candidate becomes the reference with its new time.
 
 use super::MachineParameters;
 use crate::bench::ReferenceSchedule;

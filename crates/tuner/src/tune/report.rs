@@ -1,4 +1,5 @@
-//! The progress of a run, and its report.
+//! Defines the progress of a run ([`Progress`]) and its report ([`TuningReport`]), and makes
+//! both from the state of the run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests to end a run early.
+//! Counts the requests of the front end to end a run early ([`Stop`]).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,5 @@
-//! Accounts for the time of a run.
+//! Accounts for the time of a run by kind of work, such as proposing, compiling and measuring
+//! ([`TimeSpent`]).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The tuner's side of the protocol: starts worker processes and sends them requests.
+//! Starts worker processes, sends them requests, and reads their replies: the tuner's side of
+//! the protocol ([`Worker`]).
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

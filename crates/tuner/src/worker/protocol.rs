@@ -1,4 +1,5 @@
-//! The messages between tuner and worker, one per line.
+//! Defines the messages between tuner and worker, one line of JSON each: [`Request`] and
+//! [`Reply`].
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The worker's side of the protocol: answers requests.
+//! Answers the tuner's requests inside the worker process: reads requests line by line, and
+//! writes replies.
 
 use std::io::{self, BufRead, Write};
 

@@ -1,4 +1,5 @@
-//! An open task in a worker: compiles, checks and measures candidates.
+//! Compiles, checks and measures the candidates of an open task inside the worker process
+//! ([`Session`]).
 
 use std::io;
 use std::ops::ControlFlow;
@@ -79,7 +80,7 @@ fn open_on<S: ExecutionSite + 'static>(
 
 struct OpenTask<S: ExecutionSite> {
     rig: Fixture<S>,
-    /// The rival of the last batch, which is often that of the next one too.
+    /// The reference of the last batch, which is often that of the next one too.
     reference: Option<(String, ExecutableOf<S>)>,
 }
 
@@ -143,8 +144,8 @@ impl<S: ExecutionSite> Session for OpenTask<S> {
     }
 }
 
-/// Compiles the rival of a plan, unless it is already compiled. If that fails, the batch runs
-/// without a rival.
+/// Compiles the reference of a plan, unless it is already compiled. If that fails, the batch runs
+/// without a reference.
 fn build_reference<B: Builder>(
     known: &mut Option<(String, B::Executable)>,
     kernel_builder: &KernelBuilder<'_, B>,

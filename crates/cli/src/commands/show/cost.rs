@@ -1,5 +1,5 @@
-//! `tilewright show --stage cost`: the time that the cost model predicts for a schedule, and the
-//! parts of that time.
+//! `tilewright show --stage cost`: formats the time that the cost model predicts for a loop nest,
+//! and the parts of that time.
 
 use tilewright::cost::{Breakdown, Group, Quantity};
 use tilewright::ir::LoopNest;

@@ -1,4 +1,5 @@
-//! The stage `space`: the search space of a program as text.
+//! `tilewright show --stage space`: formats the search space of a program, with every knob, its
+//! values, and the number of points.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! The folder that `strategies compare --out` writes: a page, pictures, and all numbers.
+//! Writes the folder of `strategies compare --out`: the outcome as an HTML page, as JSON and as
+//! pictures.
 
 use std::fs;
 use std::path::{Path, PathBuf};

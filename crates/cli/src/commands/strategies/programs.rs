@@ -1,4 +1,5 @@
-//! The programs of a comparison, from the command line or from a recording.
+//! Collects the programs of a comparison, from the command line or from a recording of an earlier
+//! comparison.
 
 use tilewright::target::Machine;
 use tilewright::tuner::compare::{LandscapeFile, ProgramEntry};

@@ -1,4 +1,4 @@
-//! The progress of a comparison: a bar in a terminal, a line for each search elsewhere.
+//! Shows the progress of a comparison: a bar in a terminal, a line for each search elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;

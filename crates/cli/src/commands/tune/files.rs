@@ -1,4 +1,5 @@
-//! The files that a run writes besides the cache: `--out`, `--report` and `--record`.
+//! Writes the files of `tilewright tune` besides the cache: the schedule (`--out`), the page
+//! (`--report`) and the recording (`--record`).
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Prepares a search: its subject, its options, the cache and the peaks of the machine.
+//! Prepares the [`Search`] of `tilewright tune` from its arguments: the program and its data, the
+//! options, the cache, and the peak rates of the machine.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The progress display of a run.
+//! Shows the progress of `tilewright tune`: a bar in a terminal, lines elsewhere, or JSON objects.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Recordings of earlier runs: `tune --replay`.
+//! Reads the recording of an earlier run for `tune --replay`, and checks that it was made with the
+//! same options.
 
 use std::fs;
 use std::path::Path;

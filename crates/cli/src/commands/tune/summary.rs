@@ -1,4 +1,4 @@
-//! The outcome of a run, as short text or as JSON.
+//! Formats the outcome of `tilewright tune` as short text or as JSON.
 
 use std::collections::BTreeMap;
 

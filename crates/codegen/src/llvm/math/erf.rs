@@ -1,4 +1,4 @@
-//! The error function.
+//! Emits the error function, `erf`.
 //!
 //! Below 1, erf x = x·P(x²); from 1 on, erf x = 1 - erfc x. There, erfc x is at most 0.16 and falls
 //! fast, so working precision is enough for it:

@@ -1,5 +1,5 @@
-//! The exponential and functions that follow directly from it: `exp`, `exp2`, `expm1`, `sinh`,
-//! `cosh`, `sigmoid`.
+//! Emits the exponential and functions that follow directly from it: `exp`, `exp2`, `expm1`,
+//! `sinh`, `cosh`, `sigmoid`.
 //!
 //! **exp.** With h = round(x / 2ln2) and r = x - h·2ln2 (Cody and Waite 1980, chapter 6), eˣ = eʳ ·
 //! 2ʰ · 2ʰ. Steps of 2ln2 instead of ln2 cost two degrees of the polynomial, but leave two equal

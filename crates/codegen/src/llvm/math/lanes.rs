@@ -1,4 +1,5 @@
-//! Operations on all lanes at once, with which the functions of this module read like formulas.
+//! Provides operations on all lanes of a vector at once, with which the code of the elementary
+//! functions reads like formulas.
 //!
 //! [`Lanes`] is a vector of floats, [`Bits`] the same vector as integers, and [`Mask`] a truth
 //! value for each lane. Each operation appends one LLVM instruction, or one intrinsic that every

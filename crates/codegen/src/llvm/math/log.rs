@@ -1,4 +1,4 @@
-//! The logarithms: `log`, `log2`, `log10`, `log1p`.
+//! Emits the logarithms `log`, `log2`, `log10` and `log1p`.
 //!
 //! x = 2ᵏ·m with √½ ≤ m < √2, by integer arithmetic on the bits, and log x = k·ln 2 + log(1 + f)
 //! with f = m - 1, which is exact. For arguments near 1, k is 0 and the second part alone is the

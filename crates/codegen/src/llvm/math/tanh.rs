@@ -1,4 +1,4 @@
-//! The hyperbolic tangent.
+//! Emits the hyperbolic tangent, `tanh`.
 //!
 //! tanh|x| = t / (t + 2) with t = e^(2|x|) - 1. The quotient is as accurate as t for small x, and
 //! insensitive to the error of t for large x. A quotient of two polynomials in x² takes a fifth

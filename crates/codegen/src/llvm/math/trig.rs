@@ -1,4 +1,4 @@
-//! `sin`, `cos`, `tan` and `atan`.
+//! Emits `sin`, `cos`, `tan` and `atan`.
 //!
 //! **sin, cos.** r = x - k·π, with k the nearest integer for the sine and the nearest half-integer
 //! for the cosine. Both results are then ±sin r with r from -π/2 to π/2, so one polynomial is

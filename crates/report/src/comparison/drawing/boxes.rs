@@ -1,4 +1,4 @@
-//! Drawings with one row per strategy: the final quality of its searches, and its time per
+//! Draws one row per strategy as SVG: the final quality of its searches, or its time per
 //! proposal.
 
 use std::fmt::Write;

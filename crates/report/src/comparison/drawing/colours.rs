@@ -1,4 +1,5 @@
-//! CSS classes that distinguish strategies: by colour first, then by the dashes of their line.
+//! Chooses the CSS classes that distinguish strategies: by colour first, then by the dashes of
+//! their line.
 //!
 //! The seven colours are those of Okabe and Ito, which people of every colour vision can
 //! distinguish, without the yellow, which is too light for paper. The colours are defined in

@@ -1,4 +1,4 @@
-//! The legend of the curves: which line belongs to which strategy.
+//! Draws the legend of a comparison's curves as SVG: a line sample and a name for each strategy.
 
 use std::fmt::Write;
 

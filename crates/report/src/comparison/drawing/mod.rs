@@ -1,4 +1,4 @@
-//! The drawings of a comparison, as SVG.
+//! Draws a comparison as SVG.
 //!
 //! Each drawing is 860 wide, has its own heading, and takes its colours from the style of the page.
 //!
@@ -7,7 +7,7 @@
 //! | `curves.rs` | the quality of the best so far, over trials and over time |
 //! | `boxes.rs` | the final quality of each strategy, and its time per proposal |
 //! | `steps.rs` | the step functions that curves draw |
-//! | `spread.rs` | the quality of kernels in percent of the best known, quartiles, and the quality axis |
+//! | `spread.rs` | quality in percent of the best known kernel, quartiles, the quality axis |
 //! | `legend.rs`, `text.rs`, `colours.rs` | names, numbers and colours |
 
 pub mod boxes;

@@ -1,4 +1,5 @@
-//! The quality of kernels, and the spread of the searches of a strategy.
+//! Computes the quality of kernels in percent of the best known one, the quartiles of several
+//! qualities ([`Spread`]), and the axis to draw them on.
 
 use crate::page::scale::Scale;
 use tilewright_tuner::compare::{Improvement, ProgramResult, SearchResult};

@@ -1,5 +1,5 @@
-//! The quality of the best candidate so far as a step function: the median of a strategy's
-//! searches, and a band that contains all of them, or the middle half if more than
+//! Computes the quality of the best candidate so far as a step function: the median of a
+//! strategy's searches, and a band that contains all of them, or the middle half if more than
 //! [`MOST_FULL_BAND_SEARCHES`] ran.
 
 use super::spread::{Spread, quality};

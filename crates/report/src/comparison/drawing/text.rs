@@ -1,4 +1,4 @@
-//! Names and numbers in drawings.
+//! Formats names, numbers and headings for drawings, as SVG texts that fit their width.
 
 use super::WIDTH;
 use crate::page::html::escape;
@@ -24,7 +24,7 @@ pub fn open_drawing(height: f64, left: f64, of: &str, shows: &str) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{of}{shows}\">\n{heading}")
 }
 
-/// Shortens a name in the middle if it is wider than `room`.
+/// Shortens a name in the middle if it is wider than `width`.
 pub fn shorten(text: &str, width: f64) -> String {
     shorten_to(text, width / CHARACTER_WIDTH)
 }

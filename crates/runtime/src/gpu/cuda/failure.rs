@@ -1,4 +1,5 @@
-//! Converts errors of the CUDA driver.
+//! Converts errors of the CUDA driver to [`GpuError`], and decides whether an error is permanent:
+//! only a new process can then use the device again.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! The backend for NVIDIA's GPUs, which uses the CUDA driver.
+//! Implements [`Backend`] for NVIDIA's GPUs with the CUDA driver.
 //!
 //! | module | contents |
 //! |---|---|

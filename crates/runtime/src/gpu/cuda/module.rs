@@ -1,4 +1,5 @@
-//! Compiled code on an NVIDIA GPU.
+//! Loads compiled code ([`Cubin`]) on an NVIDIA GPU, checks the parameters of its kernels, and
+//! launches them.
 
 use std::ffi::c_void;
 use std::sync::Arc;

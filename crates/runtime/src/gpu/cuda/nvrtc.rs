@@ -1,4 +1,5 @@
-//! Compiles CUDA C++ with NVRTC, NVIDIA's compiler as a library. It needs no GPU.
+//! Compiles CUDA C++ to machine code ([`Cubin`]) with NVRTC, NVIDIA's compiler as a library. NVRTC
+//! needs no GPU.
 
 use std::ffi::{CStr, CString};
 use std::fs;

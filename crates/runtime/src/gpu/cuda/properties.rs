@@ -1,4 +1,5 @@
-//! Reads the properties of NVIDIA GPUs from the driver.
+//! Lists the NVIDIA GPUs of this machine, and reads the properties of each ([`Gpu`]) from the
+//! driver.
 
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use cudarc::driver::{DriverError, result};

@@ -1,4 +1,5 @@
-//! Copies through pinned memory, which the GPU reads and writes by itself.
+//! Copies bytes between host and GPU through pinned memory, which the GPU reads and writes by
+//! itself.
 //!
 //! The operating system may move the caller's memory, so the GPU cannot access it. A large copy
 //! goes through two pinned blocks in turn: while the GPU copies one block, the host fills or

@@ -1,4 +1,5 @@
-//! The stream of this backend and those of other libraries, which share the device's one context.
+//! Makes the stream of this backend and the streams of other libraries wait for each other. All
+//! streams share the device's one context, which this module makes current on the calling thread.
 
 use std::sync::Arc;
 

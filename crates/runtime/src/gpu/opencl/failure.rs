@@ -1,4 +1,4 @@
-//! Converts error codes of OpenCL.
+//! Converts error codes of OpenCL to [`GpuError`], and decides whether an error may be permanent.
 
 use opencl3::error_codes::{
     CL_CONTEXT_TERMINATED_KHR, CL_DEVICE_NOT_AVAILABLE, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,

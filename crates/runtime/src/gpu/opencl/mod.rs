@@ -1,4 +1,4 @@
-//! The backend for OpenCL devices.
+//! Implements [`Backend`] for OpenCL devices.
 //!
 //! | module | contents |
 //! |---|---|

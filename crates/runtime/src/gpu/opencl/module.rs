@@ -1,4 +1,4 @@
-//! Compiled code on an OpenCL device.
+//! Compiles OpenCL C with the compiler of a device's driver, and launches the kernels.
 
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Reads the properties of OpenCL devices from their drivers. Properties that no driver reports are
-//! those of [`Gpu::opencl`].
+//! Lists the OpenCL devices of this machine, and reads the properties of each ([`Gpu`]) from its
+//! driver. Properties that no driver reports are those of [`Gpu::opencl`], a small device.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,6 @@
-//! Vectorises reductions that are contiguous in memory, and keeps results in registers.
+//! Plans CPU statements in which no loop of the result gives vectors. A reduction loop that is
+//! contiguous in memory is vectorised, with one total for each lane. Otherwise the reduction is
+//! innermost, with its total in a register.
 
 use tilewright_ir::nest::LoopVarId;
 use tilewright_target::Cpu;

@@ -1,10 +1,10 @@
-//! The schedule for a CPU without search.
+//! Plans the schedule that a program gets on a CPU without search, in three parts:
 //!
 //! 1. [`mod@placement`] computes producers at the outer loop of their last consumer where that
 //!    repeats little or nothing.
 //! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
-//!    register tile where it reduces. [`mod@total`] handles statements in which only a reduction
-//!    loop is contiguous. [`mod@pack`] copies operands that are used often.
+//!    register tile where it reduces. [`mod@contiguous_reductions`] handles statements in which
+//!    only a reduction loop is contiguous. [`mod@pack`] copies operands that are used often.
 //! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 
 mod contiguous_reductions;

@@ -1,4 +1,5 @@
-//! Packs operands: copies them to contiguous memory before they are used.
+//! Packs operands for the CPU: chooses the reads that are repeated often, and adds `promote` steps
+//! that copy them to contiguous memory before they are used.
 
 use tilewright_ir::nest::{Access, LoopVarId};
 use tilewright_target::Cpu;

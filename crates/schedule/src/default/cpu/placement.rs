@@ -1,4 +1,6 @@
-//! Computes producers at a loop of their last consumer, where that repeats little or nothing.
+//! Places the stages of a program for the CPU: inlines cheap stages, then moves producers into the
+//! outermost loop of their last consumer, or into strips of it, where that repeats little or
+//! nothing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Chooses the loop that runs in parallel.
+//! Chooses the loop of a CPU statement that threads run in parallel: the outermost loop of the
+//! result with at least two iterations for each core, or else the longest one.
 
 use tilewright_ir::nest::{LoopKind, LoopVarId};
 use tilewright_target::Cpu;

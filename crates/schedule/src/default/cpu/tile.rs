@@ -1,5 +1,5 @@
-//! Tiles the loops of one statement: vectors along the loop that is contiguous in memory, and a
-//! tile of results in registers.
+//! Tiles the loops of one CPU statement: makes vectors along the loop that is contiguous in memory
+//! and, for a reduction, a tile of results that stays in registers.
 
 use tilewright_ir::nest::{Access, LoopKind, LoopVarId};
 use tilewright_target::Cpu;

@@ -1,6 +1,6 @@
-//! Default schedules for a GPU: distributes statements over the threads of a thread block that
-//! another statement has created. Such statements are copies of operands, and producers that are
-//! computed inside the block of their consumer.
+//! Distributes statements over the threads of a GPU block that another statement has created. Such
+//! statements are copies of operands, and producers that are computed inside the block of their
+//! consumer.
 //!
 //! All threads of the block share the work, and neighbouring threads handle neighbours in memory. A
 //! reduction keeps its total in a register and has several loads in flight at a time. Constants

@@ -1,4 +1,4 @@
-//! Reductions with few results on a GPU: several threads share each result.
+//! Distributes GPU reductions with few results: several threads share the work of each result.
 //!
 //! Where results are few, one thread for each leaves most of a GPU idle. So the threads of a warp,
 //! or of a block, run through a reduction together, with neighbouring threads at neighbours in

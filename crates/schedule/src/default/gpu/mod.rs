@@ -1,4 +1,5 @@
-//! The schedule for a GPU without search: every statement becomes a kernel.
+//! Plans the schedule that a program gets on a GPU without search: every statement that is not
+//! inlined becomes a kernel, or a part of another statement's kernel.
 //!
 //! A reduction whose operands are used often gets tiles ([`mod@outer_product`]). In other
 //! reductions with few results, threads share each result ([`mod@combined`]). Statements

@@ -1,10 +1,11 @@
-//! Tiles of a reduction on a GPU whose results form an outer product of its operands.
+//! Tiles a reduction on a GPU whose results form an outer product of its operands, as in a matrix
+//! product.
 //!
-//! A block computes a tile of results with one of the sizes [`TILES`] along each of two loops. Each
-//! thread computes a part of the tile in registers. Operands pass through shared memory, for
-//! [`DEPTH`] steps of the reduction at a time. Where the rows of an image have few pixels, the
-//! columns of the tile come from several rows. Where there would be few blocks, tiles are smaller,
-//! and a long reduction is split into parts with blocks of their own.
+//! A block computes a tile of results with one of the sizes [`TILE_SIZES`] along each of two loops.
+//! Each thread computes a part of the tile in registers. Operands pass through shared memory, for
+//! [`STAGED_STEPS`] steps of the reduction at a time. Where the rows of an image have few pixels,
+//! the columns of the tile come from several rows. Where there would be few blocks, tiles are
+//! smaller, and a long reduction is split into parts with blocks of their own.
 
 use tilewright_ir::nest::{Access, Atom, Axis, LoopVarId};
 use tilewright_target::Gpu;

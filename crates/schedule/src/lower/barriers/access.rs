@@ -1,18 +1,20 @@
-//! The accesses of a thread block, and whether two of them need a barrier between them.
+//! Describes the accesses of a thread block, and decides whether two of them need a barrier between
+//! them.
 //!
-//! An access is a function from its loop variables to an element. Two accesses without a barrier
-//! between them differ in three kinds of variables:
+//! An access is a function from the variables of the loops around it to an element. For two
+//! accesses without a barrier between them, there are three kinds of loops:
 //!
-//! - Threads and the loops inside them: each thread runs on its own, so the variables of the two
-//!   accesses are independent.
-//! - Loops around the threads that have gone on since the first access ([`Iteration`]): their
-//!   variables have another value in the second access.
-//! - All other loops around the threads: their variables have the same value in both accesses.
+//! - Thread loops and the loops inside them: each thread runs on its own, so the values of their
+//!   variables in the two accesses are independent.
+//! - Loops around the thread loops that have started another iteration or run since the first
+//!   access: [`Iteration`] says how the values of their variables in the two accesses are related.
+//! - All other loops around the thread loops: their variables have the same value in both accesses.
 //!
 //! No barrier is needed if both accesses read. Nor is one needed if the two accesses never touch
-//! the same element ([`BlockAccess::is_disjoint`]), or if the same thread makes both whenever they
-//! do ([`BlockAccess::is_by_same_thread`]). The schedule's legality is assumed: within one
-//! iteration of the loops around them, no two threads write the same element.
+//! the same element ([`BlockAccess::is_disjoint`]), or if only accesses of one and the same thread
+//! touch a common element ([`BlockAccess::is_by_same_thread`]). The schedule is assumed to be
+//! legal: within one iteration of the loops around the thread loops, a statement does not write the
+//! same element from two threads.
 
 use std::collections::BTreeSet;
 

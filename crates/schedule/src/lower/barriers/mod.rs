@@ -1,12 +1,13 @@
 //! Inserts barriers between the statements of a GPU's thread block, only where they are needed.
 //!
-//! The walk goes through the statements of a block in the order in which its threads run them, and
-//! remembers the accesses since the last barrier. A statement needs a barrier before it if it
-//! accesses an element of the same buffer from another thread and one of the two accesses writes.
-//! The body of a loop is walked twice, the second time with the accesses that its end leaves,
-//! because the next iteration follows those.
+//! A walk goes through the statements of a block in execution order and remembers the accesses
+//! since the last barrier. Two accesses conflict if different threads may touch the same element
+//! and at least one of the accesses writes; `access.rs` decides this. If an access of a statement
+//! conflicts with a remembered one, the walk inserts a barrier before the statement.
 //!
-//! `access.rs` decides which accesses conflict.
+//! The body of a loop around thread loops is walked twice. The first walk begins with the accesses
+//! before the loop. The second walk also begins with the accesses at the end of an iteration,
+//! because the next iteration follows them.
 
 mod access;
 

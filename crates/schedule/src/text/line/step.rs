@@ -1,4 +1,5 @@
-//! One function for each step, and one for each part that only a single step has.
+//! Parses each kind of step from the tokens of its line: one function for each step, such as
+//! `split`, and for each part that only one step has, such as the layout of `promote`.
 
 use std::collections::HashMap;
 

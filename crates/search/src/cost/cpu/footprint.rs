@@ -1,4 +1,5 @@
-//! The memory footprint of an access while some of the loops around it run.
+//! Computes the part of a buffer that an access touches while some of the loops around it run
+//! ([`Region`]), and the cache lines of this part ([`Lines`]).
 
 use tilewright_ir::nest::{Access, Atom, Buffer, IndexExpr, LoopVarId};
 

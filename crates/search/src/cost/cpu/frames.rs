@@ -1,7 +1,8 @@
-//! The loops and branches around a statement, with their execution counts.
+//! Records the loops and branches around a statement, and how often each of them runs.
 //!
-//! A branch is a frame that runs less than once. The count of a parallel loop is that of the
-//! busiest thread, so all times derived from it are those of that thread.
+//! A frame is a loop or one side of a branch. A side of a branch runs less than once each time it
+//! is reached. The count of a parallel loop is that of the busiest thread, so all times derived
+//! from it are those of that thread.
 
 use tilewright_ir::LoopNest;
 use tilewright_ir::nest::{Atom, For, IndexExpr, LoopKind, LoopVarId};

@@ -1,4 +1,5 @@
-//! Counts the instructions of statements, at the loops where code generation leaves them.
+//! Counts the instructions of statements, and assigns each instruction to the loop in which the
+//! generated code executes it.
 //!
 //! Code generation eliminates common subexpressions and hoists loop-invariant code. Hence a value
 //! is computed once for every iteration of the innermost serial loop that it depends on, times the

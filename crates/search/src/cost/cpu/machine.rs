@@ -1,4 +1,6 @@
-//! The machine parameters that determine the speed of a kernel, beyond those that a schedule needs.
+//! Defines [`Machine`]: the parameters of a CPU that the cost model needs in addition to [`Cpu`],
+//! such as the clock frequency, latencies and bandwidths, with typical values for each kind of
+//! vectors.
 
 use tilewright_target::{Cpu, VectorInstructions};
 

@@ -12,16 +12,18 @@
 //!
 //! | file | what it computes |
 //! |---|---|
+//! | `flat` | the nest with simpler subscripts: some buffers are flattened to one dimension |
 //! | `frames` | how often loops and branches run; the work of the busiest core |
 //! | `instructions` | instructions of each loop, after common subexpression elimination and hoisting; dependence chains; spills |
 //! | `operations` | the costs of single operations and functions |
 //! | `shared` | values that unrolled copies of a stencil share |
 //! | `footprint` | cache lines that an access touches while loops run; conflicts in few sets of a cache |
 //! | `traffic` | cache lines that move between caches: once for data that stays between iterations, otherwise every time |
-//! | `total` | the time of all of that together |
-//! | `machine` | the speeds of the parts |
+//! | `total` | the time, from the counts of all other files |
+//! | `machine` | the speeds of the parts of a CPU |
+//! | `model` | the estimate as features and with named parts |
 //!
-//! Read this file first: it walks the nest.
+//! Read this file first: it traverses the nest.
 //!
 //! Not modelled: address translation, overlap of the latencies of single misses, loads that wait
 //! for stores to nearby addresses, data-dependent branches, and other load on the machine. Explicit

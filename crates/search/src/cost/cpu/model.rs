@@ -1,4 +1,5 @@
-//! The estimate for a CPU as features and as rows.
+//! Implements [`CostModel`] for a CPU: converts an [`Estimate`] to features for models that learn,
+//! and to a [`Breakdown`] for the user.
 
 use tilewright_ir::LoopNest;
 use tilewright_target::Cpu;

@@ -1,4 +1,5 @@
-//! The costs of single operations.
+//! Returns the cost of a single operation or function call: its instructions, and its uses of the
+//! division unit.
 
 use tilewright_ir::nest::{Expr, ExprKind};
 use tilewright_ir::{BinaryOp, Builtin, Number};

@@ -1,4 +1,5 @@
-//! Converts the counted instructions and transfers of a nest into time.
+//! Converts the instructions and the transfers between caches that were counted for a loop nest
+//! into an [`Estimate`] of its time.
 
 use tilewright_target::Cpu;
 

@@ -1,4 +1,4 @@
-//! Cache lines that move between the levels of memory.
+//! Counts the bytes of the cache lines that move between the levels of memory.
 //!
 //! If the data of one iteration of a loop fits into a cache, everything that later iterations touch
 //! again is still there. The loop then loads each of its lines once. Otherwise every iteration

@@ -1,4 +1,5 @@
-//! The loads of a block that miss the cache of its multiprocessor.
+//! Counts the sectors of global memory that a block fetches because they miss the cache of its
+//! multiprocessor. A sector is the unit of transfer, 32 bytes.
 //!
 //! Going outwards from an access, the loops inside touch more and more elements. As long as these
 //! fit into the cache, each is fetched once. From the first loop whose elements do not fit, every

@@ -1,4 +1,5 @@
-//! The memory that the lanes of a warp touch with one access.
+//! Computes the cost of one access by the lanes of a warp: the sectors of global memory that the
+//! lanes touch, and the cycles of shared memory including bank conflicts.
 //!
 //! The addresses are evaluated lane by lane. Subscripts contain quotients and remainders of the
 //! thread index, and evaluating them is easier than deriving their pattern.

@@ -1,10 +1,11 @@
 //! Estimates the time of kernels on a GPU.
 //!
-//! Every root-level statement is a kernel. Its loops determine the numbers of blocks and threads
-//! and the work of a block: instructions, accesses to shared memory with bank conflicts, and
-//! sectors of global memory that the lanes of a warp request together. A multiprocessor runs as
-//! many blocks as threads, registers and shared memory allow. Its time is that of its busiest unit,
-//! or that of a single block that waits for memory in every step of its reduction.
+//! Every statement at root level, or inside loops and branches of the host, is a kernel. Its loops
+//! determine the numbers of blocks and threads and the work of a block: instructions, accesses to
+//! shared memory with bank conflicts, and sectors of global memory that the lanes of a warp request
+//! together. A multiprocessor runs as many blocks as threads, registers and shared memory allow.
+//! Its time is that of its busiest unit, or that of a single block that waits for memory in every
+//! step of its reduction.
 //!
 //! | file | what it computes |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | `lanes` | the memory that the lanes of a warp touch with one access: sectors and bank conflicts |
 //! | `cache` | the loads that miss the cache of a multiprocessor |
 //! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
-//! | `model` | the estimate as features and as rows |
+//! | `model` | the estimate as features and with named parts |
 //!
 //! Not modelled: how blocks share the second-level cache, and instructions for addresses and
 //! conditions beyond a constant share.

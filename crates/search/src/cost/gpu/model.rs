@@ -1,4 +1,5 @@
-//! The estimate for a GPU as features and as rows.
+//! Implements [`CostModel`] for a GPU: converts an [`Estimate`] to features for models that learn,
+//! and to a [`Breakdown`] for the user.
 
 use tilewright_ir::LoopNest;
 use tilewright_target::Gpu;

@@ -1,4 +1,4 @@
-//! Computes the time of a kernel from the work of a block.
+//! Computes the time of a kernel and its [`Parts`] from the work of one of its blocks ([`Block`]).
 
 use tilewright_target::Gpu;
 

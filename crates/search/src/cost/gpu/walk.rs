@@ -1,4 +1,5 @@
-//! Adds up the work of a block of a kernel over its loops.
+//! Traverses a loop nest and adds up, for each of its kernels, the work of one thread block
+//! ([`Block`]).
 
 use std::collections::HashMap;
 

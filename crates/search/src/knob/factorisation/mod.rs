@@ -1,5 +1,5 @@
-//! Factorisation domains: a loop's extent as an ordered product of the extents of the loops that it
-//! is split into, outermost first.
+//! Defines the domain of factorisations: a loop's extent as an ordered product of the extents of
+//! the loops that it is split into, outermost first.
 //!
 //! [`Divisors::Exact`] is the factorisation parameter of OpEvo (section 3). For extents that are
 //! powers of two it is also the state space of G-BFS (section 3.2). The product of the factors

@@ -1,4 +1,4 @@
-//! Factorisations whose product may exceed the extent a little.
+//! Counts and enumerates factorisations whose product may exceed the extent a little.
 //!
 //! The inner factors are free, and the outermost factor is the smallest one that covers the extent.
 //! Hence the inner factors alone determine the factorisation, and their product alone decides

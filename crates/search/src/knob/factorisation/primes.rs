@@ -1,4 +1,4 @@
-//! Prime factorisations of numbers.
+//! Factorises numbers into primes, and lists their divisors.
 
 /// The prime factors of a positive number with their exponents, smallest prime first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The first point of a search: the choices that static analysis would make.
+//! Sets the knobs of a CPU's starting points: the vector, the register tile, the threads and the
+//! placement of producers that static analysis suggests.
 
 use tilewright_ir::Program;
 use tilewright_schedule::analysis::Stride;

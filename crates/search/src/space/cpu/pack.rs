@@ -1,4 +1,6 @@
-//! Packed copies of operands, in the order in which a statement uses them.
+//! Adds the knobs that select how a statement reads each operand, and makes the steps of the
+//! selected values. An operand is read in place, or from a packed copy, which can have the order in
+//! which the statement uses the elements.
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LayoutDim, LoopLevel, PromoteScope, Step};

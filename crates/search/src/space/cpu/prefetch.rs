@@ -1,4 +1,4 @@
-//! Prefetches of operands.
+//! Adds the knobs for prefetching operands, and makes the prefetch steps of the selected values.
 //!
 //! The innermost loop of a reduction walks through an operand. If the operand comes from a distant
 //! cache or from memory, the hardware prefetcher is often too late. A knob for every operand that

@@ -1,4 +1,5 @@
-//! Finds the loop of a consumer at which a tensor is computed.
+//! Finds the loop of a consumer at which a tensor is computed, from the location that a point
+//! selects ([`ProducerLocation`]).
 
 use tilewright_schedule::LoopName;
 use tilewright_schedule::analysis::Stride;

@@ -1,14 +1,15 @@
-//! The loops of one statement: the knobs that tile, order and run them, and the steps that follow
-//! from the values of these knobs.
+//! Adds the knobs that tile, order and run the loops of one statement, and makes the steps that
+//! follow from the values of these knobs.
 //!
 //! Every loop is split into three parts. The parts are nested as follows, where each level has its
 //! own order:
 //!
 //! ```text
-//! outer     first parts of result loops          spread over threads, the first few of them as one
-//! loop block     second parts of result loops,        sized for the caches first parts of reduced
-//! loops reduced   second parts of reduced loops tile      third parts of all loops
-//! written out, results in registers; the last is a vector
+//! outer     first parts of result loops     spread over threads, the first few of them as one loop
+//! block     second parts of result loops,   sized for the caches
+//!           first parts of reduced loops
+//! reduced   second parts of reduced loops
+//! tile      third parts of all loops        unrolled, results in registers; the last is a vector
 //! ```
 //!
 //! A part with one iteration does not become a loop. The vector runs along a result loop or along a

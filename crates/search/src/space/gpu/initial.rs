@@ -1,4 +1,5 @@
-//! The starting points of a search on a GPU: tiles of common shapes.
+//! Sets the knobs of a GPU's starting points: tiles of common shapes, how operands are read, and
+//! the placement of producers.
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_target::Gpu;

@@ -1,6 +1,6 @@
-//! Schedules for a GPU. For every statement with a significant share of the work, the knobs say how
-//! its loops are spread over blocks and threads (`tile.rs`), and how its operands reach the threads
-//! (`operand.rs`).
+//! Defines the search space of schedules for a GPU. For every statement with a significant share of
+//! the work, the knobs say how its loops are spread over blocks and threads (`tile.rs`), and how
+//! its operands reach the threads (`operand.rs`).
 //!
 //! A statement is a kernel of its own, or all threads of its consumer's blocks compute it inside
 //! these blocks. The earlier statements of a tensor can also be in the blocks of its last

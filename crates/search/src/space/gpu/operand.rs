@@ -1,5 +1,6 @@
-//! How an operand reaches the threads: read in place, or through shared memory, which all threads
-//! of a block fill together.
+//! Adds the knobs that select how operands reach the threads, and makes the steps of the selected
+//! values. An operand is read in place, or it is staged: all threads of a block copy it to shared
+//! memory together.
 
 use tilewright_ir::nest::Axis;
 use tilewright_schedule::analysis::Stride;

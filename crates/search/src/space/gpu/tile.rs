@@ -1,16 +1,17 @@
-//! The loops of one statement on a GPU: the knobs that tile, spread and run them, and the steps
-//! that follow from the values of these knobs.
+//! Adds the knobs that tile, spread and run the loops of one statement on a GPU, and makes the
+//! steps that follow from the values of these knobs.
 //!
 //! Every result loop is split into four parts and every reduced loop into two. The parts are nested
 //! as follows:
 //!
 //! ```text
-//! blocks    first parts of result loops                      spread over multiprocessors, as one
-//! loop staged    first parts of reduced loops                     operands are brought to shared
-//! memory for each iteration threads   third parts of result loops                      spread over
-//! the threads of a block, as one loop (`warp.rs`) reduced   second parts of reduced loops
-//! the last of them written out tile      second and fourth parts of result loops          written
-//! out, results in registers
+//! blocks    first parts of result loops       spread over multiprocessors, as one loop
+//! staged    first parts of reduced loops      each iteration copies operands to shared memory
+//! threads   third parts of result loops       spread over the threads of a block, as one loop
+//!                                             (`warp.rs`)
+//! reduced   second parts of reduced loops     the last of them unrolled
+//! tile      second and fourth parts           unrolled, results in registers
+//!           of result loops
 //! ```
 //!
 //! The results of a thread are adjacent (fourth parts), or their distance is the number of threads

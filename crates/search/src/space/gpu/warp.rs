@@ -1,4 +1,4 @@
-//! How the lanes of a warp are arranged along the loops of a block's threads.
+//! Adds the knob that arranges the lanes of a warp along the loops of a block's threads.
 //!
 //! In order, the lanes of a warp are consecutive threads along the last loop, or a few whole rows
 //! of it. Lanes can also form a rectangle, for example 4 rows of 8 threads. The warp then needs the

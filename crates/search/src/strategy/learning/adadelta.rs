@@ -1,6 +1,6 @@
-//! AdaDelta (Zeiler 2012), the optimiser of FlexTensor's network.
+//! Updates the weights of FlexTensor's network by AdaDelta (Zeiler 2012).
 //!
-//! The size of a step is the ratio of the recent steps to the recent slopes.
+//! The length of a step is the slope times the ratio of the recent steps to the recent slopes.
 
 /// The decay of the running means, and the constant that keeps the first steps from being 0. Both
 /// values are those of the paper.

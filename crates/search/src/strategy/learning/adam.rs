@@ -1,5 +1,5 @@
-//! Adam (Kingma, Ba 2015): steps along the running mean of the slopes, divided by the root of the
-//! running mean of their squares.
+//! Updates the weights of a network by Adam (Kingma, Ba 2015): a step along the running mean of the
+//! slopes, divided by the root of the running mean of their squares.
 
 /// β₁ and β₂, the decays of the running means, and ε. All values are those of the paper.
 const DECAY: f32 = 0.9;

@@ -1,4 +1,4 @@
-//! Features in bins, for the histograms of trees.
+//! Sorts the values of each feature into bins, for the histograms from which trees are grown.
 //!
 //! A feature with few different values has a bin for each of them. A feature with many has bins
 //! with equal shares of the rows.

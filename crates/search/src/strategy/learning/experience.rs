@@ -1,4 +1,5 @@
-//! The trials of other programs, as training data of trees.
+//! Converts the trials of other programs ([`Experience`]) to training data of trees: one [`Group`]
+//! of rows for each program, with the relative fitness as labels.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;

@@ -1,4 +1,5 @@
-//! Points as normalised inputs of networks.
+//! Converts points to inputs of networks: the features of a point, each normalised to a range of
+//! about 0 to 1.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;

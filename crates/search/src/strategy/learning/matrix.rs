@@ -1,4 +1,4 @@
-//! Matrices, row by row, for networks of a few thousand weights.
+//! Defines matrices, stored row by row, and their products, for networks of a few thousand weights.
 
 /// A matrix with its rows one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]

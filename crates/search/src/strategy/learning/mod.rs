@@ -4,8 +4,8 @@
 //! - Networks: `matrix.rs`, `sigmoid.rs` and `softmax.rs` have the arithmetic, `network.rs` fully
 //!   connected layers, `recurrent.rs` an LSTM, and `adam.rs` and `adadelta.rs` the optimisers.
 //! - Trees: `trees.rs` trains them, `pairwise.rs` has their objective, `bins.rs` the features, and
-//!   `tree.rs` one tree. `experience.rs` has the trials of other programs, and `transfer.rs` passes
-//!   on to networks what trees learned from them.
+//!   `tree.rs` one tree. `experience.rs` converts the trials of other programs to training data,
+//!   and `transfer.rs` makes training data for networks with trees that learned from these trials.
 //!
 //! All numbers are `f32` in plain vectors. The same inputs give the same results.
 

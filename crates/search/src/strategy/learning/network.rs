@@ -1,8 +1,9 @@
-//! Small fully connected networks.
+//! Implements small fully connected networks.
 //!
 //! All weights of a network are one vector, so that an optimiser is a loop over two vectors: the
-//! weights, and the slopes of a loss with respect to them. A strategy computes the slopes with
-//! respect to the outputs, and [`Network::backward`] the slopes with respect to the weights.
+//! weights, and the slopes (derivatives) of a loss with respect to them. A strategy computes the
+//! slopes with respect to the outputs, and [`Network::backward`] the slopes with respect to the
+//! weights.
 //!
 //! The networks are our own because a library took too long to build: candle-core alone took 118 s
 //! of the compiler's time. Proposals of `na2c` and `q-method` take 0.5 to 1.5 ms each (release, one

@@ -1,5 +1,5 @@
-//! The objective of trees that learn to rank: the pairwise logistic loss, with XGBoost's choice and
-//! weights of pairs (LambdaMART; Burges 2010).
+//! Computes the objective of trees that learn to rank: the derivatives of the pairwise logistic
+//! loss, with XGBoost's choice and weights of pairs (LambdaMART; Burges 2010).
 //!
 //! Each of the [`TOP`] rows with the highest scores forms a pair with every row of a lower score. A
 //! pair whose labels differ has the loss ln(1 + e^-d), where d is the score of the better row less

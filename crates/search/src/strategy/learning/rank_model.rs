@@ -1,5 +1,5 @@
-//! Boosted trees as a cost model: they score points by the results of other points in the same
-//! search and in searches of other programs.
+//! Scores points by boosted trees ([`RankModel`]). The trees learn from the results of other points
+//! in the same search and in searches of other programs.
 
 use std::collections::{HashMap, HashSet};
 

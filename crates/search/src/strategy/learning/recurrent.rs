@@ -1,5 +1,5 @@
-//! A recurrent network that emits a sequence of tokens: an LSTM (Hochreiter, Schmidhuber 1997) with
-//! a separate vocabulary for each position.
+//! Implements a recurrent network that emits sequences of tokens: an LSTM (Hochreiter, Schmidhuber
+//! 1997) with a separate vocabulary for each position.
 //!
 //! As in `network.rs`, all weights are one vector. [`Recurrent::forward`] computes the
 //! probabilities of the tokens of given sequences. [`Recurrent::backward`] computes the slopes of a

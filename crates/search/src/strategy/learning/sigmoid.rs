@@ -1,4 +1,5 @@
-//! The logistic function, in arithmetic that the compiler vectorises.
+//! Computes the logistic function and the hyperbolic tangent, in arithmetic that the compiler
+//! vectorises.
 //!
 //! The exponential function of the standard library computes one number at a time, and training
 //! trees would spend most of its time there. The approximation here (Cephes) is off by at most a

@@ -1,4 +1,4 @@
-//! Softmax, in logarithms.
+//! Computes the softmax function in logarithms: converts logits to the logarithms of probabilities.
 
 /// Replaces logits by the logarithms of their probabilities.
 pub(in crate::strategy) fn log_softmax(logits: &mut [f32]) {

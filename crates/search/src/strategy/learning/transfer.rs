@@ -1,4 +1,5 @@
-//! Transfers what was learned from other programs to networks.
+//! Makes training data for networks from the trials of other programs: steps between points of the
+//! new space, scored by trees ([`PredictedStep`]).
 //!
 //! A network chooses among the directions of one space, so its weights are useless in another
 //! space. Trees over the features of loop nests can be transferred. They score points of the new

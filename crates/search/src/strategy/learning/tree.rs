@@ -1,4 +1,4 @@
-//! One tree of a boosted ensemble, grown by histograms (Chen, Guestrin 2016, section 3).
+//! Grows one tree of a boosted ensemble by histograms (Chen, Guestrin 2016, section 3).
 //!
 //! A node is split where the loss decreases most, in the quadratic approximation by first and
 //! second derivatives. A histogram has the sums of these derivatives for every bin of every

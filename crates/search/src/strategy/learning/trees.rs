@@ -1,4 +1,4 @@
-//! Boosted trees that learn to rank, as XGBoost's do (Chen, Guestrin 2016) for AutoTVM.
+//! Trains boosted trees that learn to rank, as XGBoost's do (Chen, Guestrin 2016) for AutoTVM.
 //!
 //! Every round computes how the score of each row should change (`pairwise.rs`), and grows one tree
 //! (`tree.rs`) whose leaves approximate these changes. The tree sees features in bins (`bins.rs`).

@@ -1,4 +1,4 @@
-//! Messages about empty ranges, and about accesses outside of their tensors.
+//! Makes the messages about empty ranges, and about accesses outside of their tensors.
 
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};

@@ -1,4 +1,4 @@
-//! Messages about elements that are used and not defined.
+//! Makes the messages about elements that are read, or returned to the caller, and not defined.
 
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::{TensorId, print};

@@ -1,5 +1,5 @@
-//! Words and positions for the findings of `tilewright_ir::check`: what was inferred, from where,
-//! and what to write instead.
+//! Turns each [`Finding`] of `tilewright_ir::check` into a [`Diagnostic`]. The diagnostic adds the
+//! position in the text, the origin of inferred ranges, and advice on the text to write instead.
 
 mod bounds;
 mod definedness;

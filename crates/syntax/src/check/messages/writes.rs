@@ -1,4 +1,5 @@
-//! Messages about left-hand sides.
+//! Makes the messages about left-hand sides: missing reductions, repeated writes, and statements
+//! that read the tensor that they overwrite or reset.
 
 use tilewright_ir::check::Witness;
 use tilewright_ir::{VarId, print};

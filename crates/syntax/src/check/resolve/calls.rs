@@ -1,4 +1,5 @@
-//! Replaces calls by the statements of the called function.
+//! Checks the arguments of a call, and replaces the call by the resolved statements of the called
+//! function.
 
 use tilewright_ir::{DType, IndexExpr, TensorId};
 

@@ -1,4 +1,5 @@
-//! Declares parameters, results and locals with their names, types and sizes.
+//! Adds the parameters, results and local tensors of a function to the model and to the function's
+//! scope, with their names, types and sizes.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Resolves the names in expressions.
+//! Resolves the names in an [`Expr`] of the syntax tree to a [`Value`], and reports unknown names.
 
 use tilewright_ir::BinaryOp;
 

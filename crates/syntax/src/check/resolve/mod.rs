@@ -1,5 +1,5 @@
-//! Resolves names to their definitions, and replaces calls by the statements of the called
-//! function.
+//! Resolves the names of a function to their definitions, replaces calls by the statements of the
+//! called function, and returns the [`Model`].
 //!
 //! Sizes and tensors have separate name spaces: `W(f, c)` is the tensor and a bare `W` the size, as
 //! the paper's own programs need. A bare name without a definition is an index variable of its

@@ -1,5 +1,5 @@
-//! Information about functions that is available before their bodies are resolved: builtin names
-//! and result ranks.
+//! Finds builtin functions by their names, and the ranks of a function's results, before the bodies
+//! of functions are resolved.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,8 @@
-//! Resolves statements, loops and `where` clauses.
+//! Resolves the names in statements, loops and `where` clauses, and adds the resolved statements
+//! and loops to the model.
+//!
+//! A statement with a mistake is reported and left out. Its target, if a statement may define it,
+//! is marked as poisoned, so that later checks do not report consequences of the mistake.
 
 use std::collections::{HashMap, HashSet};
 
