@@ -1,4 +1,5 @@
-//! Reports index expressions with numbers so large that 64-bit arithmetic on them may overflow.
+//! Reports ranges, extents and index expressions whose numbers overflow 64 bits, or are so large
+//! that 64-bit arithmetic on them may overflow.
 
 use super::Checker;
 use super::finding::{AccessId, Finding, LargeNumber};

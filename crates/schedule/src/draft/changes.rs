@@ -1,4 +1,5 @@
-//! Finds the statements that differ between two drafts, one of which was made from the other.
+//! Finds the statements of a draft that it does not share with another draft, where one of the two
+//! was made from the other. A statement that was rewritten to an equal one counts as not shared.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 //! Runs kernels on a device and times them by the device's clock with an empty cache, as
 //! `tilewright bench` does.
 //!
-//! Only results are copied, once for every candidate, to compare them. Large results are compared
-//! on the device instead (`device_comparison.rs`).
+//! Tensors stay on the device between candidates. The results of a candidate's first call are
+//! compared on the device (`device_comparison.rs`). If the device cannot compare them or does not
+//! accept them, all results are copied to the host and compared there.
 
 use tilewright_ir::Number;
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};

@@ -1,8 +1,8 @@
 //! Records runs in files and replays them, for `tilewright tune --record` and `--replay`.
 //!
-//! A recording holds every answer of the measurer, including every decision of the clock. The same
-//! search with the same answers ends with the same winner. A replay measures nothing again, and its
-//! own duration does not matter.
+//! A recording holds the setting of the run and every answer of the measurer, including every
+//! decision of the clock. The same search with the same answers ends with the same winner. A replay
+//! measures nothing again, and its own duration does not matter.
 //!
 //! | file | contents |
 //! |---|---|

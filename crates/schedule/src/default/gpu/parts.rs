@@ -1,13 +1,14 @@
 //! Splits reductions into parts. Each part has its own partial totals, which a second statement
-//! adds up:
+//! combines:
 //!
 //! ```text
 //! for i, for k: C[i] += e   →   for part, for i, for rest: C_parts[part, i] += e
 //!                               for i, for part: C[i] += C_parts[part, i]
 //! ```
 //!
-//! The parts can then be computed at the same time: by blocks of a GPU ([`mod@super::combined`],
-//! [`mod@super::outer_product`]) or by threads of one block ([`mod@super::block`]).
+//! The parts can then be computed at the same time: by blocks or threads of a GPU
+//! ([`mod@super::combined`]), by blocks ([`mod@super::outer_product`]), or by threads of one block
+//! ([`mod@super::block`]).
 
 use tilewright_target::Gpu;
 
