@@ -1,5 +1,5 @@
-//! Creates LLVM's target machine for a [`Cpu`], with which object code is generated, and sets LLVM's
-//! global options. Also collects the processor's properties that the emitters need.
+//! Creates LLVM's target machine for a [`Cpu`], with which object code is generated, and sets
+//! LLVM's global options. Also collects the processor's properties that the emitters need.
 
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;

@@ -1,5 +1,5 @@
-//! Looks up the facts about a called function that its name and its signature give: the builtin that
-//! a name means, and the ranks of the results of a function of the module.
+//! Looks up the facts about a called function that its name and its signature give: the builtin
+//! that a name means, and the ranks of the results of a function of the module.
 //!
 //! The ranks come from the called function's text alone, so that the targets of a call can be
 //! declared before the function is inlined.
