@@ -3,8 +3,8 @@
 //! This module knows which statements contain others, and which index expressions and accesses
 //! belong to a statement itself. A pass names only the statements that it is about:
 //!
-//! - [`visit`], [`visit_mut`], [`any`], [`find_map`] and [`try_visit`] go through all statements, each
-//!   statement before those inside it;
+//! - [`visit`], [`visit_mut`], [`any`], [`find_map`] and [`try_visit`] go through all statements,
+//!   each statement before those inside it;
 //! - [`rewrite`] replaces statements, those inside first;
 //! - a pass that carries knowledge from a statement to those inside it, such as the ranges of
 //!   loops, recurses itself: it matches the statements that add knowledge, and descends into all
