@@ -36,9 +36,9 @@ pub trait Id: Copy + Debug + Eq + Ord + Hash + Serialize + DeserializeOwned + 's
 
 /// A set of ids. The supertraits let types with a set as their parameter derive these traits.
 pub trait Ids: sealed::Sealed + Copy + Debug + Eq + Ord + Hash + Default + 'static {
-    /// What an access reads or writes.
+    /// The id of the tensor or buffer that an access names.
     type Tensor: Id;
-    /// What a subscript depends on.
+    /// The id of a variable in a subscript.
     type Var: Id;
 }
 

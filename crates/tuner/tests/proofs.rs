@@ -234,10 +234,10 @@ impl Watcher for RecordingWatcher<'_> {
 fn tune_with_cache(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::TuningReport {
     let (task, stop) = (task(), Stop::default());
     let (program, machine) = (task.program.clone(), task.machine().unwrap());
-    let mut keeper = CacheRecorder::new(Cache::open(path), &program, &machine, options);
+    let mut recorder = CacheRecorder::new(Cache::open(path), &program, &machine, options);
     let mut measurer = SimulatedMeasurer::new(Duration::ZERO, &stop);
-    let tuned = tune(&task, options, &mut measurer, &mut RecordingWatcher(&mut keeper), &stop).unwrap();
-    keeper.record_finalists(&tuned).unwrap();
+    let tuned = tune(&task, options, &mut measurer, &mut RecordingWatcher(&mut recorder), &stop).unwrap();
+    recorder.record_finalists(&tuned).unwrap();
     tuned
 }
 

@@ -29,16 +29,6 @@ impl<'ctx> StoredValue<'ctx> {
     }
 }
 
-/// The operator that reduces one more value into a total.
-fn operator_of(reduce: ReduceOp) -> BinaryOp {
-    match reduce {
-        ReduceOp::Add => BinaryOp::Add,
-        ReduceOp::Mul => BinaryOp::Mul,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::Max => BinaryOp::Max,
-    }
-}
-
 impl<'ctx> Unit<'ctx, '_> {
     pub(super) fn unary(&self, op: UnaryOp, value: Value<'ctx>, dtype: DType) -> Value<'ctx> {
         match op {
@@ -284,13 +274,13 @@ impl<'ctx> Unit<'ctx, '_> {
         let predicate = match op {
             ReduceOp::Min => FloatPredicate::OLT,
             ReduceOp::Max => FloatPredicate::OGT,
-            _ => return self.binary(operator_of(op), total, value, dtype),
+            _ => return self.binary(op.operator(), total, value, dtype),
         };
         if dtype.is_float() && self.nan_free_buffers.contains(&buffer) {
             // A NaN never replaces the total, because the comparison is false.
             return self.ops.select(self.ops.fcmp(predicate, value, total), value, total);
         }
-        self.binary(operator_of(op), total, value, dtype)
+        self.binary(op.operator(), total, value, dtype)
     }
 
     /// Reduces all lanes to one scalar. For the minimum or maximum of floats, no lane may be NaN.

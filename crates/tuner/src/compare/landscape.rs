@@ -79,12 +79,9 @@ impl<'m> Landscape<'m> {
     pub fn measured(
         known: HashMap<String, KnownCost>,
         measurer: &'m mut dyn Measurer,
-        keeper: &'m mut dyn CostRecorder,
+        recorder: &'m mut dyn CostRecorder,
     ) -> Landscape<'m> {
-        Landscape {
-            source: Some(MeasurementSource { measurer, recorder: keeper }),
-            ..Landscape::recorded(known)
-        }
+        Landscape { source: Some(MeasurementSource { measurer, recorder }), ..Landscape::recorded(known) }
     }
 
     /// The number of schedules that searches asked for and whose cost is unknown.

@@ -113,11 +113,11 @@ impl Search {
     /// Starts from the records of a cache, and stores every trial in it. A cache that cannot be
     /// opened or written does not end the search: [`Search::cache_error`] has its error.
     pub fn use_cache(&mut self, cache: Result<Cache, CacheError>) {
-        let keeper = CacheRecorder::new(cache, &self.task.program, &self.machine, &self.options);
-        keeper.add_cache_knowledge(&mut self.options);
+        let recorder = CacheRecorder::new(cache, &self.task.program, &self.machine, &self.options);
+        recorder.add_cache_knowledge(&mut self.options);
         self.setting.hints = self.options.hints.clone();
         self.setting.experience = self.options.experience.iter().map(|own| own.trials.clone()).collect();
-        self.recorder = Some(keeper);
+        self.recorder = Some(recorder);
     }
 
     /// The error that keeps trials from being stored in the cache.
@@ -199,7 +199,7 @@ impl Search {
             history,
             answers: Vec::new(),
             notes: Vec::new(),
-            cache_summary: self.recorder.map(|keeper| keeper.describe()),
+            cache_summary: self.recorder.map(|recorder| recorder.describe()),
             is_replay: false,
         })
     }
@@ -264,8 +264,8 @@ struct RecordingWatcher<'a> {
 impl RecordingWatcher<'_> {
     /// Stores the samples of the final comparison.
     fn record_finalists(&mut self, tuned: &TuningReport) {
-        if let Some(keeper) = &mut self.recorder
-            && let Err(error) = keeper.record_finalists(tuned)
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.record_finalists(tuned)
         {
             self.watcher.cache_failed(error);
         }
@@ -274,8 +274,8 @@ impl RecordingWatcher<'_> {
 
 impl Watcher for RecordingWatcher<'_> {
     fn candidate_tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        if let Some(keeper) = &mut self.recorder
-            && let Err(error) = keeper.record_trial(attempt, progress.trials)
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.record_trial(attempt, progress.trials)
         {
             self.watcher.cache_failed(error);
         }

@@ -75,11 +75,11 @@ fn open_on<S: ExecutionSite + 'static>(
     task: &Task,
     builder: &S::Builder,
 ) -> Result<Box<dyn Session>, FixtureError> {
-    Ok(Box::new(OpenTask::<S> { rig: Fixture::new(task, builder)?, reference: None }))
+    Ok(Box::new(OpenTask::<S> { fixture: Fixture::new(task, builder)?, reference: None }))
 }
 
 struct OpenTask<S: ExecutionSite> {
-    rig: Fixture<S>,
+    fixture: Fixture<S>,
     /// The reference of the last batch, which is often that of the next one too.
     reference: Option<(String, ExecutableOf<S>)>,
 }
@@ -89,7 +89,7 @@ type BuildResult<E> = (Result<E, BuildFailure>, f64);
 
 impl<S: ExecutionSite> Session for OpenTask<S> {
     fn notes(&self) -> &[Note] {
-        &self.rig.notes
+        &self.fixture.notes
     }
 
     fn try_batch(
@@ -99,7 +99,7 @@ impl<S: ExecutionSite> Session for OpenTask<S> {
         send_reply: &mut SendReply<'_>,
     ) -> io::Result<WorkerState> {
         let begun = Instant::now();
-        let (kernel_builder, mut bench) = self.rig.parts();
+        let (kernel_builder, mut bench) = self.fixture.parts();
         build_reference(&mut self.reference, &kernel_builder, plan);
         let (mut is_first, mut bound_reference) = (true, None);
         let mut ended = Ok(WorkerState::Usable);
@@ -131,7 +131,7 @@ impl<S: ExecutionSite> Session for OpenTask<S> {
     }
 
     fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, WorkerState) {
-        let (kernel_builder, mut bench) = self.rig.parts();
+        let (kernel_builder, mut bench) = self.fixture.parts();
         let built = parallel::map(schedules, |text| build(&kernel_builder, text).0);
         match built.into_iter().collect::<Result<Vec<_>, BuildFailure>>() {
             Err(BuildFailure::Failed(outcome)) => (Reply::Failed(outcome.to_string()), WorkerState::Usable),

@@ -43,8 +43,8 @@ struct Advanced {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Thread(Axis),
-    /// A loop inside a thread loop. The number is its depth among those that subscripts mention.
-    Inside(usize),
+    /// A loop inside a thread loop.
+    Inside,
 }
 
 /// One access of the threads of a block.
@@ -219,7 +219,7 @@ impl<'a> Collector<'a> {
         if let Stmt::For(inner) = stmt {
             let role = match inner.kind {
                 LoopKind::Thread(axis) => Role::Thread(axis),
-                _ => Role::Inside(outside),
+                _ => Role::Inside,
             };
             self.loops.push((inner.var, role, inner.extent.as_constant()));
         }
@@ -245,20 +245,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The loops that the subscripts mention. Those inside thread loops are numbered by their
-    /// nesting order among these.
+    /// The loops that the subscripts mention, outermost first.
     fn mentioned_loops(&self, access: &Access) -> Vec<(LoopVarId, Role, Option<i64>)> {
         let is_mentioned = |var: LoopVarId| access.indices.iter().any(|index| index.mentions(var));
-        let mut inside = 0;
-        let mut numbered = |role: Role| match role {
-            Role::Thread(_) => role,
-            Role::Inside(_) => {
-                inside += 1;
-                Role::Inside(inside)
-            }
-        };
-        let mentioned = self.loops.iter().filter(|(var, ..)| is_mentioned(*var));
-        mentioned.map(|(var, role, extent)| (*var, numbered(*role), *extent)).collect()
+        self.loops.iter().filter(|(var, ..)| is_mentioned(*var)).copied().collect()
     }
 
     fn canonical(&self, access: &Access, loops: &[(LoopVarId, Role, Option<i64>)]) -> Option<Vec<IndexExpr>> {
@@ -296,6 +286,6 @@ fn numbered_var(number: usize) -> LoopVarId {
 fn axis(role: Role) -> Option<Axis> {
     match role {
         Role::Thread(axis) => Some(axis),
-        Role::Inside(_) => None,
+        Role::Inside => None,
     }
 }
