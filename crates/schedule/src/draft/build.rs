@@ -140,7 +140,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The ranges of the variables that a checked program guarantees, for proofs about its expressions.
+/// The invariant of checked programs by which every variable of an expression has a value here.
 const IN_SCOPE: &str = "a statement mentions only its own variables and those of the loops around it";
 
 /// A subscript or bound of the program, given the values of the variables in scope.
