@@ -193,6 +193,16 @@ fn registers_are_a_threads_own_without_addresses_and_few() {
 }
 
 #[test]
+fn registers_in_subscripts_of_a_result_have_known_subscripts_too() {
+    let source = "def f(int32(4) x) -> (y) { y(i, clamp(x(j), 0, 2)) max=! 1 where i in 0:8 }";
+    let steps = "bind y.i -> thread.x\npromote x at y.i -> p registers";
+    let found = refused(source, &[], steps);
+    let Illegal::RegisterIndex { name, loop_name } = &found else { panic!("{found}") };
+    assert_eq!((name.as_str(), loop_name.as_str()), ("p", "j"));
+    agrees(source, &[], &format!("{steps}\nunroll y.j"));
+}
+
+#[test]
 fn a_thread_may_use_all_of_its_registers() {
     let registers = Gpu::h200().thread_registers as i64;
     assert_eq!(registers, 15 * 17);

@@ -232,8 +232,8 @@ impl Emitter<'_> {
 /// The prelude function for the minimum or maximum of integers or truth values.
 fn integer_min_max(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helper> {
     match (op, dialect, dtype) {
-        (BinaryOp::Min, Dialect::Cuda, DType::Int32) => Some(Helper::DataMin),
-        (BinaryOp::Max, Dialect::Cuda, DType::Int32) => Some(Helper::DataMax),
+        (BinaryOp::Min, Dialect::Cuda, DType::Int16 | DType::Int32) => Some(Helper::PairwiseMin),
+        (BinaryOp::Max, Dialect::Cuda, DType::Int16 | DType::Int32) => Some(Helper::PairwiseMax),
         (BinaryOp::Min, ..) if !dtype.is_float() => Some(Helper::Min),
         (BinaryOp::Max, ..) if !dtype.is_float() => Some(Helper::Max),
         _ => None,

@@ -18,10 +18,10 @@ pub(super) enum Helper {
     Min,
     /// The larger of two values.
     Max,
-    /// The smaller of two `int` values from data, for CUDA.
-    DataMin,
-    /// The larger of two `int` values from data, for CUDA.
-    DataMax,
+    /// The smaller of two `short` or `int` values, which CUDA's assembler merges with no other.
+    PairwiseMin,
+    /// The larger of two `short` or `int` values, which CUDA's assembler merges with no other.
+    PairwiseMax,
     /// The absolute value, which wraps for the least number.
     Abs,
     /// Whether a value is NaN.
@@ -61,8 +61,8 @@ impl Helper {
             Helper::FloorMod => "tw_floor_mod",
             Helper::Min => "tw_min",
             Helper::Max => "tw_max",
-            Helper::DataMin => "tw_data_min",
-            Helper::DataMax => "tw_data_max",
+            Helper::PairwiseMin => "tw_pairwise_min",
+            Helper::PairwiseMax => "tw_pairwise_max",
             Helper::Abs => "tw_abs",
             Helper::IsNan => "tw_is_nan",
             Helper::SaturatedIndex => "tw_index",
@@ -122,8 +122,8 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
         ),
         Helper::Min => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
         Helper::Max => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
-        Helper::DataMin => cuda_min_max(&own, "<", "lt"),
-        Helper::DataMax => cuda_min_max(&own, ">", "gt"),
+        Helper::PairwiseMin => pairwise(&own, t, "<", "lt"),
+        Helper::PairwiseMax => pairwise(&own, t, ">", "gt"),
         // Narrow types are computed in 32 bits: NVIDIA's compiler wrongly assumes that its 16-bit
         // instruction gives a positive result for the least number.
         Helper::Abs if dtype.bits() < 32 => {
@@ -276,17 +276,17 @@ fn store_half(dialect: Dialect, dtype: DType, head: &str) -> String {
     format!("{head} unsigned short {own}(float x) {{ {body} }}\n")
 }
 
-/// The smaller or larger of two `int` values, for CUDA. Before version 13.4, CUDA's assembler
-/// merges two such operations into one instruction with three operands, and forgets that one of
-/// them is negated: `max(max(a, -b), c)` becomes `max(a, b, c)`. The assembler does not recognise a
-/// maximum in a comparison and a selection.
-fn cuda_min_max(name: &str, operator: &str, comparison: &str) -> String {
+/// The smaller or larger of two `short` or `int` values, for CUDA. Before version 13.4, CUDA's
+/// assembler merges two such operations into one instruction with three operands, and forgets that
+/// one of them is negated: `max(max(a, -b), c)` becomes `max(a, b, c)`. The assembler does not
+/// recognise a maximum in a comparison and a selection.
+fn pairwise(name: &str, t: &str, operator: &str, comparison: &str) -> String {
     format!(
-        "static __device__ __forceinline__ int {name}(int a, int b) {{\n\
+        "static __device__ __forceinline__ {t} {name}({t} a, {t} b) {{\n\
          #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1304\n  \
          int r;\n  \
-         asm(\"{{ .reg .pred p; setp.{comparison}.s32 p, %1, %2; selp.b32 %0, %1, %2, p; }}\" : \"=r\"(r) : \"r\"(a), \"r\"(b));\n  \
-         return r;\n\
+         asm(\"{{ .reg .pred p; setp.{comparison}.s32 p, %1, %2; selp.b32 %0, %1, %2, p; }}\" : \"=r\"(r) : \"r\"((int)a), \"r\"((int)b));\n  \
+         return ({t})r;\n\
          #else\n  \
          return a {operator} b ? a : b;\n\
          #endif\n}}\n"

@@ -16,6 +16,7 @@ mod combined;
 mod compiling;
 mod dialect;
 mod examples;
+mod extrema;
 mod gathered;
 mod generated;
 mod indices;

@@ -6,7 +6,7 @@
 //! unrolled loops. Only the last subscript may also add the variable of a vector loop.
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{Access, BufferId, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store};
+use tilewright_ir::nest::{Access, BufferId, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt};
 use tilewright_target::Registers;
 
 use crate::draft::{Draft, Legal};
@@ -40,13 +40,12 @@ impl RegisterCheck<'_> {
 
     fn check_stmts<'n>(&self, stmts: &'n [Stmt], around: &mut Vec<&'n For>) -> Legal<()> {
         stmts.iter().try_for_each(|stmt| {
-            match stmt {
-                Stmt::Allocate(own) if self.is_staged(own.buffer) => {
-                    self.check_allocation(own.buffer, around)?
-                }
-                Stmt::Store(own) => self.check_store(own, around)?,
-                _ => {}
+            if let Stmt::Allocate(own) = stmt
+                && self.is_staged(own.buffer)
+            {
+                self.check_allocation(own.buffer, around)?;
             }
+            self.check_accesses(stmt, around)?;
             let outside = around.len();
             if let Stmt::For(own) = stmt {
                 around.push(own);
@@ -57,15 +56,14 @@ impl RegisterCheck<'_> {
         })
     }
 
-    fn check_store(&self, store: &Store, around: &[&For]) -> Legal<()> {
+    /// Checks the accesses of a statement itself, also those inside its bounds and subscripts.
+    fn check_accesses(&self, stmt: &Stmt, around: &[&For]) -> Legal<()> {
         let mut found = Ok(());
-        let mut see = |access: &Access| {
+        stmt.visit_own_accesses(&mut |access| {
             if found.is_ok() {
                 found = self.check_access(access, around);
             }
-        };
-        store.value.visit_reads(&mut see);
-        see(&store.target);
+        });
         found
     }
 

@@ -114,7 +114,7 @@ fn is_copy(stmt: &Stmt, staged_buffers: &[BufferId]) -> bool {
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, staged_buffers)),
         Stmt::Store(own) => {
             let mut reads = false;
-            own.value.visit_reads(&mut |access| reads |= staged_buffers.contains(&access.tensor));
+            stmt.visit_own_reads(&mut |access| reads |= staged_buffers.contains(&access.tensor));
             staged_buffers.contains(&own.target.tensor) && !reads
         }
         _ => false,

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, print, verify_nest};
-use tilewright_runtime::gpu::{Device, GpuExecutable};
-use tilewright_runtime::{Buffer, Executable, Signature};
+use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable};
+use tilewright_runtime::{Buffer, BuildError, Executable, Signature};
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_syntax::{Bindings, Severity, check, parse};
 use tilewright_target::{Cpu, Gpu, GpuApi, Target};
@@ -234,7 +234,7 @@ impl Oracle {
         let compiled = |nest: &LoopNest| match place {
             Place::Cpu => self.try_code(nest),
             Place::Loops | Place::Gpu => None,
-            Place::Device => self.try_device(nest),
+            Place::Device => self.try_device(nest, schedule.is_none()),
         };
         self.try_loops(&nest).or_else(|| compiled(&nest)).unwrap_or(Outcome::Agrees)
     }
@@ -286,8 +286,9 @@ impl Oracle {
         None
     }
 
-    /// Runs kernels on the device.
-    fn try_device(&self, nest: &LoopNest) -> Option<Outcome> {
+    /// Runs kernels on the device. Only the compiled kernel tells how many registers it takes, so a
+    /// schedule may ask for too many threads; a default schedule must not.
+    fn try_device(&self, nest: &LoopNest, is_default: bool) -> Option<Outcome> {
         let device = DEVICE.as_ref()?;
         let code = match guarded(|| gpu_code(verify_nest(nest).unwrap(), device.gpu(), "a generated program"))
         {
@@ -298,6 +299,9 @@ impl Oracle {
         let text = code.text.clone();
         let executable = match GpuExecutable::new(&self.program, nest, code, device) {
             Ok(executable) => executable,
+            Err(BuildError::Gpu(GpuError::LimitExceeded { what, .. })) if !is_default => {
+                return Some(Outcome::Refused(format!("device: {what:?}")));
+            }
             Err(error) => return Some(failed(Kind::Build, format!("{error}\n{text}"), Some(nest))),
         };
         match on_device(&executable, &self.inputs) {
