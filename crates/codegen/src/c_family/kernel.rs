@@ -88,7 +88,7 @@ impl<'a> Unit<'a> {
             self.device_scratch.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
         let mut text: String = header.lines().map(|line| format!("// {line}\n")).collect();
         text.push_str(&prelude::head(self.dialect, has_doubles(self.nest)));
-        writer.helpers.sort_by_key(|(helper, dtype)| (helper.base_name(), *dtype));
+        writer.helpers.sort_by_key(|(helper, dtype)| (helper.calls_others(), helper.base_name(), *dtype));
         writer.helpers.dedup();
         for (helper, dtype) in &writer.helpers {
             text.push_str(&prelude::function(self.dialect, *helper, *dtype));

@@ -54,7 +54,12 @@ impl Helper {
         format!("{}_{}", self.base_name(), dtype.name())
     }
 
-    /// The name without the type. The text has the functions in the order of these names.
+    /// Returns true when the function calls another helper, which must stand before it in the text.
+    pub(super) fn calls_others(self) -> bool {
+        matches!(self, Helper::Total(..))
+    }
+
+    /// The name without the type.
     pub(super) fn base_name(self) -> String {
         let fixed = match self {
             Helper::FloorDiv => "tw_floor_div",
