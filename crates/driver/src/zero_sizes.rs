@@ -25,7 +25,7 @@ pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract
     let values = general.symbols.iter().map(value).collect::<Option<Vec<i64>>>()?;
     let mut sizes = general.symbols.iter().zip(&values).filter(|(own, _)| own.kind == SymbolKind::Size);
     let is_empty = sizes.any(|(_, value)| *value == 0);
-    let program = general.substitute_sizes(&values);
+    let program = general.at_unchecked_sizes(&values)?;
     (is_empty && has_no_negative_extent(&program)).then_some(program)
 }
 

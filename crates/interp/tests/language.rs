@@ -1101,7 +1101,7 @@ fn reductions_over_nothing_give_their_neutral_elements() {
     }";
     let general = check(&parse(text).ast, "f", &Bindings::default()).program.unwrap();
     assert_eq!(general.symbols.iter().map(|symbol| symbol.name.as_str()).collect::<Vec<_>>(), ["M", "N"]);
-    let program = general.substitute_sizes(&[2, 0]);
+    let program = general.at_unchecked_sizes(&[2, 0]).unwrap();
     let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
     let values =
         |name: &str| (0..found[name].len()).map(|at| found[name].get(at).as_f64()).collect::<Vec<_>>();
@@ -1110,7 +1110,7 @@ fn reductions_over_nothing_give_their_neutral_elements() {
     assert_eq!(values("least"), [f64::INFINITY; 2]);
     assert_eq!(values("most"), [f64::NEG_INFINITY; 2]);
     assert_eq!(values("whole"), [f64::from(i32::MIN)]);
-    let program = general.substitute_sizes(&[0, 3]);
+    let program = general.at_unchecked_sizes(&[0, 3]).unwrap();
     let found = interpret(&program, seed::inputs(&program, 0).unwrap()).unwrap();
     assert_eq!((found["sum"].shape(), found["whole"].len()), (&[0][..], 1));
 }

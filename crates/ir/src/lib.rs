@@ -23,6 +23,7 @@
 //! [`nest`] for loops, [`walk`] for passes over loops.
 
 pub mod arithmetic;
+mod at_sizes;
 pub mod builder;
 pub mod check;
 pub mod dtype;
@@ -34,7 +35,6 @@ pub mod nest;
 pub mod print;
 pub mod program;
 pub mod prove;
-mod substitute_sizes;
 pub mod tensor;
 pub mod unchecked;
 pub mod verify;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilewright_driver::target::CpuLimits;
 use tilewright_driver::{Source, TargetName};
-use tilewright_ir::{Program, print, verify};
+use tilewright_ir::{Program, verify};
 use tilewright_target::{Cpu, Gpu, Machine, VectorInstructions};
 
 /// A program to tune, in the form that a worker receives.
@@ -177,18 +177,11 @@ impl Task {
         known.collect()
     }
 
-    /// The same task at other sizes, without its inputs. The checker sees the program again,
-    /// because its proofs hold for the program's own sizes only.
-    pub(crate) fn at_sizes(&self, sizes: &[(String, i64)]) -> Result<Task, TaskError> {
-        let recorded = RecordedTask {
-            source: print::source(&self.program),
-            function: self.program.name.clone(),
-            sizes: sizes.to_vec(),
-            target: self.target.clone(),
-            seed: self.seed,
-            contract: self.program.contract,
-        };
-        recorded.task()
+    /// The same task with other values of the program's symbols, without its inputs. `None` if the
+    /// program is not correct at these sizes.
+    pub(crate) fn at_sizes(&self, values: &[i64]) -> Option<Task> {
+        let program = self.program.at_sizes(values).ok()?;
+        Some(Task { program, target: self.target.clone(), seed: self.seed, inputs: Vec::new() })
     }
 }
 

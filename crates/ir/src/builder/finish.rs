@@ -19,7 +19,7 @@ use crate::verify::verify_form;
 /// Checks the parts, or returns all mistakes that can be found together.
 pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>> {
     let mut mistakes = name_mistakes(&builder);
-    mistakes.extend(size_mistakes(&builder));
+    mistakes.extend(size_mistakes(&builder.symbols));
     let mut unchecked_builder = UncheckedProgramBuilder::new(&builder);
     for statement in &builder.statements {
         if let Err(mistake) = unchecked_builder.statement(statement) {
@@ -34,7 +34,7 @@ pub(super) fn finish(builder: ProgramBuilder) -> Result<Program, Vec<BuildError>
 }
 
 /// Checks the unchecked program, for all sizes or at the given ones.
-fn check_unchecked(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
+pub(crate) fn check_unchecked(mut unchecked: UncheckedProgram) -> Result<Program, Vec<BuildError>> {
     let form = assemble(unchecked.clone(), &vec![Definedness::Proved; unchecked.tensors.len()]);
     form.iter().try_for_each(|form| verify_form(form).map_err(|mistake| vec![mistake.into()]))?;
     let general = unchecked.specialize();
@@ -84,8 +84,8 @@ fn is_name(name: &str) -> bool {
     name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
 }
 
-fn size_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
-    let small = builder.symbols.iter().filter_map(|symbol| {
+pub(crate) fn size_mistakes(symbols: &[Symbol]) -> Vec<BuildError> {
+    let small = symbols.iter().filter_map(|symbol| {
         let (value, least) = symbol.value.zip(symbol.least).filter(|(value, least)| value < least)?;
         Some(BuildError::SizeTooSmall { name: symbol.name.clone(), least, value })
     });

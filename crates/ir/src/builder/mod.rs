@@ -50,6 +50,7 @@ mod index;
 mod value;
 
 pub use error::{BuildError, TypeError};
+pub(crate) use finish::{check_unchecked, size_mistakes};
 pub use index::{Index, Indices, Size, Var};
 pub use value::{Element, Tensor, Value};
 
