@@ -1,5 +1,5 @@
-//! The type [`Comparison`], also called a *scene*: the set of situations in which an expression of
-//! the program is compared with one of the nest.
+//! Defines [`Comparison`], the set of situations in which an expression of the program is compared
+//! with one of the nest.
 //!
 //! A situation is a vector. It holds the iteration of a store, the instance that the store claims,
 //! and the coordinates that each copy or inlined tensor on the way has added.
@@ -52,7 +52,7 @@ impl BoundSubscript {
 }
 
 impl Comparison {
-    /// A scene of these situations, which have `dimensions` coordinates.
+    /// A comparison of these situations, which have `dimensions` coordinates.
     pub fn of(set: &Set, dimensions: usize) -> Comparison {
         Comparison { set: set.clone(), dimensions, steps: 0, bound_subscripts: Rc::default() }
     }
@@ -138,7 +138,7 @@ impl Comparison {
     }
 }
 
-/// The position of an instance's or an iteration's coordinates in the vectors of a scene.
+/// The position of an instance's or an iteration's coordinates in the vectors of a comparison.
 #[derive(Clone)]
 pub struct Frame<I: Ids = InProgram> {
     /// The position of the first coordinate.
@@ -153,8 +153,8 @@ impl<I: Ids> Frame<I> {
         (self.offset..self.offset + self.coordinates.len()).collect()
     }
 
-    /// The same variables as coordinates of the scene's vectors.
-    pub fn in_comparison(&self, scene: &Comparison) -> Coordinates<I> {
-        self.coordinates.embedded(self.offset, scene.dimensions)
+    /// The same variables as coordinates of the comparison's vectors.
+    pub fn in_comparison(&self, comparison: &Comparison) -> Coordinates<I> {
+        self.coordinates.embedded(self.offset, comparison.dimensions)
     }
 }

@@ -61,11 +61,11 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     }
 
     /// Checks whether a load brings what the program reads at the instance that the store claims,
-    /// in all iterations of the store. `scene` holds the situations that count; they begin with the
-    /// iteration and the instance.
+    /// in all iterations of the store. `comparison` holds the situations that count; they begin
+    /// with the iteration and the instance.
     pub fn load_matches_read(
         &self,
-        scene: &Comparison,
+        comparison: &Comparison,
         claimed: &ClaimedStore,
         read: &Access,
         load: &Access<InNest>,
@@ -83,7 +83,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         let reader = Reader::Read(claimed.claim.statement, number);
         let flows: Vec<&Flow> = self.sources.program.iter().filter(|flow| flow.reader == reader).collect();
         if flows.iter().any(|flow| flow.writer != content.writer)
-            || !self.sees_versions(scene, (claimed, number), &flows)?
+            || !self.sees_versions(comparison, (claimed, number), &flows)?
         {
             return Ok(false);
         }
@@ -110,10 +110,10 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     }
 
     /// Checks whether a read of the program sees a known version, in every instance or at least in
-    /// those of a scene.
+    /// those of a comparison.
     fn sees_versions(
         &self,
-        scene: &Comparison,
+        comparison: &Comparison,
         (claimed, read): (&ClaimedStore, usize),
         flows: &[&Flow],
     ) -> Answer<bool> {
@@ -127,7 +127,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         known.get_or_init(|| is_total);
         let first = self.nest.sites[claimed.site].coordinates.len();
         let instance: Vec<usize> = (first..first + claimed.statement.coordinates.len()).collect();
-        Ok(is_total || without_version(scene.projection(&instance).range()).is_empty()?)
+        Ok(is_total || without_version(comparison.projection(&instance).range()).is_empty()?)
     }
 
     /// Checks whether the read's subscripts, with the claimed instance substituted, are literally

@@ -40,6 +40,7 @@ pub mod continuity;
 pub mod digits;
 pub mod flat;
 pub mod kernels;
+pub mod loads;
 pub mod nest;
 pub mod order;
 pub mod races;

@@ -1,10 +1,11 @@
-//! Checks whether two subscripts have the same value in all situations of a scene
+//! Checks whether two subscripts have the same value in all situations of a comparison
 //! (`comparison.rs`).
 //!
-//! Both subscripts are rewritten over the coordinates of the scene, and the scene's equations are
-//! substituted. Data in subscripts is compared like any other value ([`super::values`]), and one
-//! variable stands for each datum that is the same on both sides. isl then compares affine
-//! expressions. isl cannot represent products; they are compared as polynomials.
+//! Both subscripts are rewritten over the coordinates of the comparison, and the comparison's
+//! equations are substituted. Data in subscripts is compared like any other value
+//! ([`super::values`]), and one variable stands for each datum that is the same on both sides. isl
+//! then compares affine expressions. isl cannot represent products; they are compared as
+//! polynomials.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use super::comparison::{BoundSubscript, Comparison, Frame};
 use super::values::{Proof, Side};
 use super::{ProofResult, undecided};
 
-/// The variable that stands for the first coordinate of a scene. The following variables stand for
-/// the other coordinates.
+/// The variable that stands for the first coordinate of a comparison. The following variables stand
+/// for the other coordinates.
 const FIRST_COORDINATE: u32 = u32::MAX / 2;
 
 /// The variable that stands for the first datum.
@@ -47,15 +48,16 @@ impl Proof<'_, '_, '_> {
     /// Checks whether two subscripts have the same value in all situations.
     pub fn is_same_index(
         &self,
-        scene: &Comparison,
+        comparison: &Comparison,
         (program, own): (Side, &IndexExpr),
         (nest, other): (Side<InNest>, &IndexExpr<InNest>),
     ) -> ProofResult<bool> {
-        let (left, right) = (program.frame.in_comparison(scene), nest.frame.in_comparison(scene));
+        let (left, right) = (program.frame.in_comparison(comparison), nest.frame.in_comparison(comparison));
         if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
-            return Ok(scene.set.is_subset(&left.sub(&right).zero_set())?);
+            return Ok(comparison.set.is_subset(&left.sub(&right).zero_set())?);
         }
-        let mut rewrite = SubscriptRewrite { scene, equations: scene.set.equations()?, data: Vec::new() };
+        let mut rewrite =
+            SubscriptRewrite { comparison, equations: comparison.set.equations()?, data: Vec::new() };
         let left = rewrite.rewrite_program_index((program.owner, program.frame), own, 0)?;
         let others = data_in(other);
         let right = in_coordinates(other, nest.frame, |datum| {
@@ -64,32 +66,37 @@ impl Proof<'_, '_, '_> {
         let mut right = rewrite.rewrite_without_data(right, 0)?;
         for (at, datum) in others.iter().enumerate() {
             let datum = Side { expr: &datum.value, ..nest };
-            let same = match self.matching_datum(scene, &rewrite.data, datum) {
+            let same = match self.matching_datum(comparison, &rewrite.data, datum) {
                 Ok(at) => program_datum_var(at),
-                Err(stop) => coordinate_var(self.coordinate_of(scene, datum).ok_or(stop)?),
+                Err(stop) => coordinate_var(self.coordinate_of(comparison, datum).ok_or(stop)?),
             };
             right = with_variable(&right, nest_datum_var(at), same);
         }
         let right = rewrite.equations.iter().fold(right, |right, own| substitute_equation(&right, own));
-        are_equal(scene, rewrite.data.len(), &left, &right)
+        are_equal(comparison, rewrite.data.len(), &left, &right)
     }
 
-    /// The coordinate that the scene binds to exactly this datum of the nest, if there is one.
-    fn coordinate_of(&self, scene: &Comparison, datum: Side<InNest>) -> Option<usize> {
+    /// The coordinate that the comparison binds to exactly this datum of the nest, if there is one.
+    fn coordinate_of(&self, comparison: &Comparison, datum: Side<InNest>) -> Option<usize> {
         let is_it = |bound: &&BoundSubscript| {
             as_datum(&bound.index).is_some_and(|data| {
                 let own = Side { owner: bound.statement, frame: &bound.frame, expr: &data.value };
-                self.check_equal(scene, own, datum).is_ok()
+                self.check_equal(comparison, own, datum).is_ok()
             })
         };
-        scene.bound_subscripts().iter().find(is_it).map(|bound| bound.coordinate)
+        comparison.bound_subscripts().iter().find(is_it).map(|bound| bound.coordinate)
     }
 
     /// The datum of the program that is equal to a datum of the nest.
-    fn matching_datum(&self, scene: &Comparison, data: &[Datum], datum: Side<InNest>) -> ProofResult<usize> {
+    fn matching_datum(
+        &self,
+        comparison: &Comparison,
+        data: &[Datum],
+        datum: Side<InNest>,
+    ) -> ProofResult<usize> {
         let mut reason = None;
         for (at, own) in data.iter().enumerate() {
-            match self.check_equal(scene, own.side(), datum) {
+            match self.check_equal(comparison, own.side(), datum) {
                 Ok(()) => return Ok(at),
                 Err(stop) => reason = Some(stop),
             }
@@ -101,10 +108,10 @@ impl Proof<'_, '_, '_> {
     }
 }
 
-/// The rewriting of subscripts to expressions over the coordinates of a scene, with a variable for
-/// each datum of the program.
+/// The rewriting of subscripts to expressions over the coordinates of a comparison, with a variable
+/// for each datum of the program.
 struct SubscriptRewrite<'a> {
-    scene: &'a Comparison,
+    comparison: &'a Comparison,
     equations: Vec<Equation>,
     data: Vec<Datum>,
 }
@@ -125,8 +132,8 @@ impl SubscriptRewrite<'_> {
         self.rewrite_without_data(index, depth)
     }
 
-    /// Rewrites a subscript over the coordinates of the scene: replaces those that are defined by
-    /// equations or known to be subscripts of the program.
+    /// Rewrites a subscript over the coordinates of the comparison: replaces those that are defined
+    /// by equations or known to be subscripts of the program.
     fn rewrite_without_data(&mut self, index: IndexExpr, depth: usize) -> ProofResult<IndexExpr> {
         let index = self.equations.iter().fold(index, |index, own| substitute_equation(&index, own));
         if depth >= MAX_SUBSTITUTION_DEPTH {
@@ -135,8 +142,10 @@ impl SubscriptRewrite<'_> {
         let mut result = Ok(());
         let index = index.substitute(&mut |atom| {
             let Atom::Var(VarId(var)) = atom else { return None };
-            let bound =
-                self.scene.bound_subscript((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?.clone();
+            let bound = self
+                .comparison
+                .bound_subscript((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?
+                .clone();
             let own = (bound.statement, &bound.frame);
             self.rewrite_program_index(own, &bound.index, depth + 1).map_err(|stop| result = Err(stop)).ok()
         });
@@ -144,14 +153,19 @@ impl SubscriptRewrite<'_> {
     }
 }
 
-/// Checks whether two expressions are equal. They are over the coordinates of a scene and `numbers`
-/// more variables of any value.
-fn are_equal(scene: &Comparison, numbers: usize, left: &IndexExpr, right: &IndexExpr) -> ProofResult<bool> {
+/// Checks whether two expressions are equal. They are over the coordinates of a comparison and
+/// `numbers` more variables of any value.
+fn are_equal(
+    comparison: &Comparison,
+    numbers: usize,
+    left: &IndexExpr,
+    right: &IndexExpr,
+) -> ProofResult<bool> {
     if left == right {
         return Ok(true);
     }
-    let wide = scene.with_free_coordinates(numbers);
-    let coordinates = wide.to_coordinates(|at| match at.checked_sub(scene.dimensions) {
+    let wide = comparison.with_free_coordinates(numbers);
+    let coordinates = wide.to_coordinates(|at| match at.checked_sub(comparison.dimensions) {
         None => coordinate_var(at),
         Some(datum) => program_datum_var(datum),
     });
@@ -174,7 +188,7 @@ fn substitute_equation(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(given)).then(|| value.clone()))
 }
 
-/// Rewrites an expression of a statement or a store over the coordinates of the scene, with a
+/// Rewrites an expression of a statement or a store over the coordinates of the comparison, with a
 /// variable for each datum. The result has ids of programs, but all of its variables are beyond
 /// those of any program.
 fn in_coordinates<I: Ids>(
