@@ -62,8 +62,8 @@ fn options(device: &Device) -> String {
     options
 }
 
-/// Checks whether a device is PoCL up to version 5. Its optimiser crashes on some kernels and breaks
-/// others: 2 of 5,500 random kernels with version 3.1, 3 of 3,800 with version 5.0.
+/// Checks whether a device is PoCL up to version 5. Its optimiser crashes on some kernels and
+/// breaks others: 2 of 5,500 random kernels with version 3.1, 2 of 3,800 with version 5.0.
 fn has_broken_optimiser(device: &Device) -> bool {
     let is_pocl = device.version().is_ok_and(|version| version.contains("PoCL"));
     let driver = device.driver_version().unwrap_or_default();

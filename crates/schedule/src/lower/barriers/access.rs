@@ -289,3 +289,22 @@ fn axis(role: Role) -> Option<Axis> {
         Role::Inside => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `weight * t + i` with `i` below `extent`.
+    fn digits_of(weight: i64, extent: i64) -> Option<Vec<LoopVarId>> {
+        let [t, i] = [numbered_var(0), numbered_var(1)];
+        let index = IndexExpr::var(t).mul(&IndexExpr::constant(weight)).add(&IndexExpr::var(i));
+        digits(&index, &[(t, Some(4)), (i, Some(extent))])
+    }
+
+    #[test]
+    fn a_number_determines_its_digits_only_if_no_digit_overflows() {
+        assert_eq!(digits_of(8, 8), Some(vec![numbered_var(1), numbered_var(0)]));
+        assert_eq!(digits_of(8, 9), None);
+        assert_eq!(digits_of(2, 3), None);
+    }
+}
