@@ -17,8 +17,32 @@ pub struct Name {
 /// A file: a list of functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// The functions, in the order of the file.
+    /// The functions on tensors, in the order of the file.
     pub functions: Vec<Function>,
+    /// The functions on numbers, in the order of the file.
+    pub scalar_functions: Vec<ScalarFunction>,
+}
+
+/// `fn name(params) = value where bindings`
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalarFunction {
+    /// The name of the function.
+    pub name: Name,
+    /// The parameters.
+    pub params: Vec<ScalarParam>,
+    /// The value, in terms of the parameters and the bindings.
+    pub value: Expr,
+    /// The names after `where`, with their values.
+    pub bindings: Vec<(Name, Expr)>,
+}
+
+/// `x`, or `float x`
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalarParam {
+    /// The type that an argument is converted to; without one, it keeps its own.
+    pub ty: Option<Type>,
+    /// The name of the parameter.
+    pub name: Name,
 }
 
 /// `def name(params) -> (results) { body }`
@@ -217,6 +241,11 @@ impl Module {
     /// The function with this name; the first one where several functions have it.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name.text == name)
+    }
+
+    /// The scalar function with this name; the first one where several functions have it.
+    pub fn scalar_function(&self, name: &str) -> Option<&ScalarFunction> {
+        self.scalar_functions.iter().find(|function| function.name.text == name)
     }
 }
 

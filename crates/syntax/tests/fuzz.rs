@@ -52,6 +52,7 @@ impl Random {
 /// Words of the language, which mutations insert at arbitrary positions.
 const WORDS: &[&str] = &[
     "def",
+    "fn",
     "where",
     "in",
     "for",

@@ -349,6 +349,7 @@ fn lower_in_own_type(value: &Value, own: DType, model: &mut Model) -> Option<Exp
         }
         ValueKind::Call(builtin, arguments) => call(*builtin, arguments, compute, model)?,
         ValueKind::Cast(dtype, operand) => cast(*dtype, operand, model)?,
+        ValueKind::Saturate(dtype, operand) => saturate(*dtype, operand, model)?,
         ValueKind::Unary(UnaryOp::Not, operand) => {
             let operand = condition(operand, model)?;
             Expr { dtype: DType::Bool, kind: ExprKind::Unary(UnaryOp::Not, Box::new(operand)) }
@@ -400,14 +401,33 @@ fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
     if dtype == DType::Bool {
         return condition(operand, model);
     }
-    let own = match type_of(operand, model) {
+    let own = exact_type(operand, dtype, model);
+    Some(lower_as(operand, own.compute_type(), model)?.cast(dtype))
+}
+
+/// The type in which the operand of a conversion to `dtype` is computed.
+fn exact_type(operand: &Value, dtype: DType, model: &Model) -> DType {
+    match type_of(operand, model) {
         // The exact value of a literal is converted: uint8(300) is 44. The same holds for an index.
         PartialType::Int => DType::Int64,
         _ if is_pure_index(operand, model) => DType::Int64,
         PartialType::Float => DType::Float64,
         ty => ty.or_default().unwrap_or(dtype),
+    }
+}
+
+/// Lowers a conversion to the nearest number of an integer type. Conversions of floats give that
+/// number anyway. Integers are bounded in their own type, by the bounds that they can exceed.
+fn saturate(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
+    let own = exact_type(operand, dtype, model).compute_type();
+    let value = lower_as(operand, own, model)?;
+    let (Some((low, high)), Some((least, most))) = (dtype.integer_bounds(), own.integer_bounds()) else {
+        return Some(value.cast(dtype));
     };
-    Some(lower_as(operand, own.compute_type(), model)?.cast(dtype))
+    let bound = |number| Expr::literal(own, Number::Int(number));
+    let value = if least < low { Expr::binary(BinaryOp::Max, value, bound(low)) } else { value };
+    let value = if most > high { Expr::binary(BinaryOp::Min, value, bound(high)) } else { value };
+    Some(value.cast(dtype))
 }
 
 fn condition(value: &Value, model: &mut Model) -> Option<Expr> {

@@ -40,7 +40,7 @@ use tilewright_ir::check::Report;
 use tilewright_ir::unchecked::assemble;
 use tilewright_ir::{IndexExpr, Program, SymbolKind, verify_form};
 
-use crate::ast::{ExprKind, Function, Module};
+use crate::ast::{ExprKind, Function, Module, Name};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::Parsed;
 use crate::span::Span;
@@ -110,14 +110,13 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
     let mut diagnostics = parsed.diagnostics.clone();
     diagnostics.extend(name_collisions(module));
     let mut already_reported: HashSet<(Code, Span)> = HashSet::new();
-    for function in &module.functions {
-        let found = check_function(module, function, bindings).diagnostics;
-        diagnostics.extend(
-            found
-                .into_iter()
-                .filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))),
-        );
-    }
+    let on_numbers =
+        module.scalar_functions.iter().map(|function| resolve::diagnose_scalar_function(module, function));
+    let on_tensors =
+        module.functions.iter().map(|function| check_function(module, function, bindings).diagnostics);
+    let found = on_numbers.chain(on_tensors).flatten();
+    diagnostics
+        .extend(found.filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))));
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     diagnostics
 }
@@ -126,8 +125,10 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
 pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut seen: HashMap<&str, Span> = HashMap::new();
-    for function in &module.functions {
-        let name = &function.name;
+    let mut names: Vec<&Name> = module.functions.iter().map(|function| &function.name).collect();
+    names.extend(module.scalar_functions.iter().map(|function| &function.name));
+    names.sort_by_key(|name| name.span);
+    for name in names {
         if let Some(first) = seen.insert(&name.text, name.span) {
             diagnostics.push(
                 Diagnostic::error(

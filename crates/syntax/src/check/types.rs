@@ -112,7 +112,7 @@ pub(super) fn type_of(value: &Value, model: &Model) -> PartialType {
             model.tensor(*tensor).dtype.map_or(PartialType::Open, PartialType::Definite)
         }
         ValueKind::Call(builtin, arguments) => call_type(*builtin, common(arguments)),
-        ValueKind::Cast(dtype, _) => PartialType::Definite(*dtype),
+        ValueKind::Cast(dtype, _) | ValueKind::Saturate(dtype, _) => PartialType::Definite(*dtype),
         ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => PartialType::Definite(DType::Bool),
         ValueKind::Unary(_, operand) => arithmetic(type_of(operand, model)),
         ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => {

@@ -26,6 +26,8 @@ pub(super) enum ValueKind {
     Load(TensorId, Vec<Value>),
     Call(Builtin, Vec<Value>),
     Cast(DType, Box<Value>),
+    /// The nearest number of an integer type.
+    Saturate(DType, Box<Value>),
     Unary(UnaryOp, Box<Value>),
     Binary(BinaryOp, Box<[Value; 2]>),
     Select(Box<[Value; 3]>),
@@ -42,7 +44,9 @@ impl Value {
     pub fn operands(&self) -> &[Value] {
         match &self.kind {
             ValueKind::Load(_, operands) | ValueKind::Call(_, operands) => operands,
-            ValueKind::Cast(_, operand) | ValueKind::Unary(_, operand) => std::slice::from_ref(operand),
+            ValueKind::Cast(_, operand) | ValueKind::Saturate(_, operand) | ValueKind::Unary(_, operand) => {
+                std::slice::from_ref(operand)
+            }
             ValueKind::Binary(_, operands) => operands.as_slice(),
             ValueKind::Select(operands) | ValueKind::Bounded(operands) => operands.as_slice(),
             _ => &[],

@@ -3,11 +3,12 @@
 //! The parser reports a mistake once, skips to the next statement or function, and continues.
 //! Nesting is limited, so that no text can exhaust the stack here or in later passes over the tree.
 //!
-//! This file holds the cursor, the error recovery and the grammar of functions; `statement` and
-//! `expression` hold the rest of the grammar.
+//! This file holds the cursor, the error recovery and the grammar of functions; `scalar_function`,
+//! `statement` and `expression` hold the rest of the grammar.
 
 mod expression;
 mod hints;
+mod scalar_function;
 mod statement;
 
 use std::collections::HashSet;
@@ -226,22 +227,42 @@ impl Parser<'_> {
     fn module(&mut self) -> Module {
         let mut module = Module::default();
         while *self.peek() != TokenKind::End {
-            if !self.is_at_word("def") {
-                let _: Parse<()> = self.report_expected("a function: `def name(…) -> (…) { … }`");
-                self.advance();
+            if let Err(Reported) = self.item(&mut module) {
                 self.skip_to_function();
-                continue;
-            }
-            match self.function() {
-                Ok(function) => module.functions.push(function),
-                Err(Reported) => self.skip_to_function(),
             }
         }
         module
     }
 
+    /// Parses one function of a file.
+    fn item(&mut self, module: &mut Module) -> Parse<()> {
+        if self.is_at_word("def") {
+            module.functions.push(self.function()?);
+        } else if self.is_at_scalar_function() {
+            module.scalar_functions.push(self.scalar_function()?);
+        } else {
+            let expected = "a function: `def name(…) -> (…) { … }` or `fn name(…) = …`";
+            let reported = self.report_expected(expected);
+            self.advance();
+            return reported;
+        }
+        Ok(())
+    }
+
+    /// Returns true at `fn name(`. The word `fn` alone is an ordinary name.
+    fn is_at_scalar_function(&self) -> bool {
+        self.is_at_word("fn")
+            && matches!(self.peek_ahead(1), TokenKind::Word(_))
+            && *self.peek_ahead(2) == TokenKind::LeftParen
+    }
+
+    /// Returns true at the first token of a function that begins a line.
+    fn is_at_next_function(&self) -> bool {
+        self.starts_line() && (self.is_at_word("def") || self.is_at_scalar_function())
+    }
+
     fn skip_to_function(&mut self) {
-        while *self.peek() != TokenKind::End && !(self.is_at_word("def") && self.starts_line()) {
+        while *self.peek() != TokenKind::End && !self.is_at_next_function() {
             self.advance();
         }
     }

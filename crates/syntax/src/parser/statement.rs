@@ -19,7 +19,7 @@ impl Parser<'_> {
                     return (body, true);
                 }
                 TokenKind::End => return (body, false),
-                TokenKind::Word(word) if word == "def" && self.starts_line() => return (body, false),
+                TokenKind::Word(_) if self.is_at_next_function() => return (body, false),
                 TokenKind::Semicolon => {
                     self.advance();
                 }
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(AssignOp::Reduce { op, reset })
     }
 
-    fn where_clauses(&mut self) -> Parse<Vec<Clause>> {
+    pub(super) fn where_clauses(&mut self) -> Parse<Vec<Clause>> {
         let mut clauses = Vec::new();
         if !self.eat_word("where") {
             return Ok(clauses);

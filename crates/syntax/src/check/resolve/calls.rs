@@ -3,7 +3,7 @@
 
 use tilewright_ir::{DType, IndexExpr, TensorId};
 
-use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, builtin_named, rank_text};
+use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
 use crate::check::model::EqualSizes;
 use crate::check::types;
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         if let Some(function) = self.module.function(&callee.text) {
             return self.call(targets, callee, function, arguments, span, scope);
         }
-        let is_value = scope.tensors.contains_key(&callee.text) || builtin_named(&callee.text).is_some();
+        let is_value = scope.tensors.contains_key(&callee.text) || self.is_on_numbers(&callee.text);
         match targets {
             [target] if is_value => {
                 let value = Expr::new(ExprKind::Apply(callee.clone(), arguments.to_vec()), value_span);
@@ -143,7 +143,7 @@ impl Resolver<'_> {
         Some(inner)
     }
 
-    fn refuse_endless_call(&mut self, callee: &Name) -> Option<()> {
+    pub(super) fn refuse_endless_call(&mut self, callee: &Name) -> Option<()> {
         let recursive =
             callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
         if recursive {
@@ -218,14 +218,22 @@ impl Resolver<'_> {
     fn scalar_argument(&mut self, dtype: DType, argument: &Expr, scope: &Scope) -> Option<Value> {
         let mut names = scope.sizes_only();
         let value = self.expression(argument, &mut names)?;
-        if value.height() > MOST_NESTING || value.count() > MOST_NODES {
-            self.report(Diagnostic::error(
-                Code::TooComplex,
-                argument.span,
-                "this argument is too large after calls are inlined",
-            ));
-            return None;
+        self.refuse_large_argument(&value, argument.span)?;
+        self.converted_argument(dtype, value)
+    }
+
+    /// Reports an argument that would be copied too often to be practical.
+    pub(super) fn refuse_large_argument(&mut self, value: &Value, span: Span) -> Option<()> {
+        if value.height() <= MOST_NESTING && value.count() <= MOST_NODES {
+            return Some(());
         }
+        let message = "this argument is too large after calls are inlined";
+        self.report(Diagnostic::error(Code::TooComplex, span, message));
+        None
+    }
+
+    /// An argument as a value of the parameter's type.
+    pub(super) fn converted_argument(&mut self, dtype: DType, value: Value) -> Option<Value> {
         let span = value.span;
         let float = types::type_of(&value, &self.model).or_default().is_some_and(DType::is_float);
         if float && !dtype.is_float() {

@@ -2,8 +2,9 @@
 
 use tilewright_ir::BinaryOp;
 
+use super::scalar_functions::{standard_named, standard_names};
 use super::signature::{Callable, builtin_names};
-use super::{Resolver, StatementScope, builtin_named, rank_text, subscript_count_text};
+use super::{Resolver, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
@@ -35,22 +36,35 @@ impl Resolver<'_> {
                 ValueKind::Select(Box::new([condition?, then?, otherwise?]))
             }
         };
-        Some(Value::new(kind, expr.span))
+        Some(self.placed(kind, expr.span))
+    }
+
+    /// A value at a position. Inside a function on numbers, that is the position of its call.
+    pub(super) fn placed(&self, kind: ValueKind, span: Span) -> Value {
+        Value::new(kind, self.call_span.unwrap_or(span))
+    }
+
+    /// Returns true when a name is that of a function on numbers: one of the file, a builtin, or a
+    /// standard function.
+    pub(super) fn is_on_numbers(&self, name: &str) -> bool {
+        self.module.scalar_function(name).is_some()
+            || builtin_named(name).is_some()
+            || standard_named(name).is_some()
     }
 
     fn name(&mut self, text: &str, span: Span, names: &mut StatementScope<'_>) -> Option<Value> {
         if let Some(value) = names.lets.get(text) {
-            return Some(Value { span, ..value.clone() });
+            return Some(self.placed(value.kind.clone(), span));
         }
         if let Some((_, id)) = names.vars.iter().find(|(name, _)| name == text) {
-            return Some(Value::new(ValueKind::Var(*id), span));
+            return Some(self.placed(ValueKind::Var(*id), span));
         }
         if let Some((_, id)) = names.scope.loops.iter().rev().find(|(name, _)| name == text) {
-            return Some(Value::new(ValueKind::Var(self.model.loops[id.0].var), span));
+            return Some(self.placed(ValueKind::Var(self.model.loops[id.0].var), span));
         }
         let known = names.scope.sizes.get(text).or_else(|| names.scope.scalars.get(text));
         if let Some(value) = known {
-            return Some(Value { span, ..value.clone() });
+            return Some(self.placed(value.kind.clone(), span));
         }
         if let Some(id) = names.scope.tensors.get(text).copied() {
             return match self.model.tensor(id).rank {
@@ -68,22 +82,32 @@ impl Resolver<'_> {
                 None => None,
             };
         }
-        if !names.allow_new {
-            let name = Name { text: text.to_owned(), span };
-            let candidates =
-                names.scope.sizes.keys().chain(names.scope.scalars.keys()).map(String::as_str).collect();
-            self.report_undefined(&name, "size or integer scalar", candidates);
-            if let Some(diagnostic) = self.model.diagnostics.last_mut() {
-                let help = "bounds and sizes may depend on sizes and integer scalars only; for a range \
-                            that depends on a variable, take the whole range and put a condition into \
-                            the expression: `k <= i ? A(k) : 0`";
-                diagnostic.help.push(help.to_owned());
-            }
+        if names.unknown != UnknownName::Variable {
+            self.report_unknown_name(text, span, names);
             return None;
         }
         let id = self.model.add_var(text, span);
         names.vars.push((text.to_owned(), id));
         Some(Value::new(ValueKind::Var(id), span))
+    }
+
+    fn report_unknown_name(&mut self, text: &str, span: Span, names: &StatementScope<'_>) {
+        let name = Name { text: text.to_owned(), span };
+        let known = names.scope.sizes.keys().chain(names.scope.scalars.keys()).chain(names.lets.keys());
+        let (what, help) = match names.unknown {
+            UnknownName::NoParameter => {
+                ("parameter", "a function on numbers knows its parameters only: add this one to them")
+            }
+            _ => (
+                "size or integer scalar",
+                "bounds and sizes may depend on sizes and integer scalars only; for a range that depends on a \
+                 variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`",
+            ),
+        };
+        self.report_undefined(&name, what, known.map(String::as_str).collect());
+        if let Some(diagnostic) = self.model.diagnostics.last_mut() {
+            diagnostic.help.push(help.to_owned());
+        }
     }
 
     fn extent(
@@ -116,11 +140,13 @@ impl Resolver<'_> {
         span: Span,
         names: &mut StatementScope<'_>,
     ) -> Option<Value> {
-        let known = names.scope.tensors.contains_key(&name.text) || builtin_named(&name.text).is_some();
+        let is_function = self.module.function(&name.text).is_some() && builtin_named(&name.text).is_none();
+        let known =
+            names.scope.tensors.contains_key(&name.text) || (self.is_on_numbers(&name.text) && !is_function);
         if !known {
             self.report_unknown_application(name, names);
         }
-        if !known && self.module.function(&name.text).is_some() {
+        if !known && is_function {
             return None;
         }
         let arguments: Vec<Option<Value>> =
@@ -142,9 +168,14 @@ impl Resolver<'_> {
                 return None;
             }
             let indices: Option<Vec<Value>> = arguments.into_iter().collect();
-            return Some(Value::new(ValueKind::Load(id, indices?), span));
+            return Some(self.placed(ValueKind::Load(id, indices?), span));
         }
-        self.builtin(builtin_named(&name.text)?, name, arguments, span)
+        let module = self.module;
+        match (module.scalar_function(&name.text), builtin_named(&name.text)) {
+            (Some(function), _) => self.expand(function, name, arguments, span),
+            (None, Some(builtin)) => self.builtin(builtin, name, arguments, span),
+            (None, None) => self.standard(standard_named(&name.text)?, name, arguments, span),
+        }
     }
 
     fn report_unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {
@@ -164,9 +195,10 @@ impl Resolver<'_> {
             );
             return;
         }
-        let mut candidates: Vec<&str> = names.scope.tensors.keys().map(String::as_str).collect();
-        for builtin in builtin_names() {
-            candidates.push(builtin);
+        let own = self.module.scalar_functions.iter().map(|function| &function.name.text);
+        let mut candidates: Vec<&str> = names.scope.tensors.keys().chain(own).map(String::as_str).collect();
+        for standard in builtin_names().chain(standard_names()) {
+            candidates.push(standard);
         }
         let message = format!("there is no tensor or function `{}`", name.text);
         let mut diagnostic = Diagnostic::error(Code::UndefinedName, name.span, message);
@@ -174,6 +206,24 @@ impl Resolver<'_> {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
         self.report(diagnostic);
+    }
+
+    /// Reports a call with fewer or more arguments than the function takes.
+    pub(super) fn check_argument_count(
+        &mut self,
+        name: &Name,
+        (least, most): (usize, usize),
+        found: usize,
+        span: Span,
+    ) -> Option<()> {
+        if (least..=most).contains(&found) {
+            return Some(());
+        }
+        let wanted = if least == most { format!("{least}") } else { format!("{least} or more") };
+        let plural = if wanted == "1" { "" } else { "s" };
+        let message = format!("`{}` takes {wanted} argument{plural}, but this call has {found}", name.text);
+        self.report(Diagnostic::error(Code::RankMismatch, span, message));
+        None
     }
 
     fn builtin(
@@ -188,18 +238,9 @@ impl Resolver<'_> {
             Callable::Extremum(_) => (2, usize::MAX),
             Callable::Clamp => (3, 3),
         };
-        if arguments.len() < least || arguments.len() > most {
-            let wanted = if least == most { format!("{least}") } else { format!("{least} or more") };
-            let plural = if wanted == "1" { "" } else { "s" };
-            let message = format!(
-                "`{}` takes {wanted} argument{plural}, but this call has {}",
-                name.text,
-                arguments.len()
-            );
-            self.report(Diagnostic::error(Code::RankMismatch, span, message));
-            return None;
-        }
+        self.check_argument_count(name, (least, most), arguments.len(), span)?;
         let arguments: Option<Vec<Value>> = arguments.into_iter().collect();
+        let span = self.call_span.unwrap_or(span);
         let pair = |op: BinaryOp, left: Value, right: Value| {
             Value::new(ValueKind::Binary(op, Box::new([left, right])), span)
         };

@@ -9,6 +9,7 @@
 mod calls;
 mod declarations;
 mod expressions;
+mod scalar_functions;
 mod signature;
 mod statements;
 
@@ -23,6 +24,7 @@ use crate::ast::{Function, Module, Name, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
 use crate::span::Span;
 
+pub(super) use scalar_functions::diagnose as diagnose_scalar_function;
 pub(super) use signature::builtin_named;
 
 /// The help text for a range that depends on a variable.
@@ -36,14 +38,7 @@ const MOST_NODES: usize = 1000;
 
 /// Builds the model of a function with every name resolved.
 pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings) -> Model {
-    let mut resolver = Resolver {
-        module,
-        bindings,
-        model: Model::default(),
-        call_stack: Vec::new(),
-        calls: HashMap::new(),
-        prefixes: HashSet::new(),
-    };
+    let mut resolver = Resolver::new(module, bindings);
     resolver.model.name = function.name.text.clone();
     let mut scope = Scope::new(function);
     resolver.declare_parameters(function, &mut scope);
@@ -62,6 +57,11 @@ struct Resolver<'a> {
     calls: HashMap<String, usize>,
     /// The prefixes of the names of temporaries, one per call.
     prefixes: HashSet<String>,
+    /// The position of the outermost call of a function on numbers that is being replaced.
+    call_span: Option<Span>,
+    /// Whether the value of such a call was too large. No further call is replaced then: each may
+    /// take as long.
+    has_too_large_value: bool,
 }
 
 /// The meaning of the names of one function, at one of its calls.
@@ -85,14 +85,29 @@ struct StatementScope<'a> {
     scope: &'a Scope,
     vars: Vec<(String, VarId)>,
     lets: HashMap<String, Value>,
-    /// Whether a name without a definition becomes a variable.
-    allow_new: bool,
+    unknown: UnknownName,
+}
+
+/// What a name without a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnknownName {
+    /// A new variable of the statement.
+    Variable,
+    /// A mistake where only sizes and integer scalars have names.
+    NoSize,
+    /// A mistake in a function on numbers.
+    NoParameter,
 }
 
 impl Scope {
     fn new(function: &Function) -> Scope {
+        Scope::named(&function.name.text)
+    }
+
+    /// A scope without names, in the function of this name.
+    fn named(function: &str) -> Scope {
         Scope {
-            function: function.name.text.clone(),
+            function: function.to_owned(),
             prefix: None,
             sizes: HashMap::new(),
             scalars: HashMap::new(),
@@ -106,13 +121,28 @@ impl Scope {
 impl Scope {
     /// A scope in which names are sizes and scalars, and no name becomes a variable.
     fn sizes_only(&self) -> StatementScope<'_> {
-        StatementScope { scope: self, vars: Vec::new(), lets: HashMap::new(), allow_new: false }
+        StatementScope { scope: self, vars: Vec::new(), lets: HashMap::new(), unknown: UnknownName::NoSize }
     }
 
     /// Every loop around a statement of the function, including those around the call, outermost
     /// first.
     fn all_loops(&self) -> impl Iterator<Item = LoopId> {
         self.outer_loops.iter().copied().chain(self.loops.iter().map(|(_, id)| *id))
+    }
+}
+
+impl<'a> Resolver<'a> {
+    fn new(module: &'a Module, bindings: &'a Bindings) -> Resolver<'a> {
+        Resolver {
+            module,
+            bindings,
+            model: Model::default(),
+            call_stack: Vec::new(),
+            calls: HashMap::new(),
+            prefixes: HashSet::new(),
+            call_span: None,
+            has_too_large_value: false,
+        }
     }
 }
 

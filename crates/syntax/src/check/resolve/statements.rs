@@ -8,7 +8,10 @@ use std::collections::{HashMap, HashSet};
 
 use tilewright_ir::{IndexExpr, TensorId, VarId};
 
-use super::{MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, rank_text, subscript_count_text};
+use super::{
+    MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, UnknownName, rank_text,
+    subscript_count_text,
+};
 use crate::ast::{Clause, Comprehension, Expr, Function, Name, Stmt, StmtKind};
 use crate::check::lower;
 use crate::check::model::{self, LoopId, ResolvedStatement, Source, Statement};
@@ -163,7 +166,8 @@ impl Resolver<'_> {
             );
             return None;
         }
-        let mut names = StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), allow_new: true };
+        let mut names =
+            StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), unknown: UnknownName::Variable };
         let ranges = self.clauses(&inner.clauses, &mut names);
         let indices: Option<Vec<Value>> =
             inner.indices.iter().map(|index| self.expression(index, &mut names)).collect();
@@ -248,7 +252,7 @@ impl Resolver<'_> {
     }
 
     /// Resolves `name = value`, with the bounds that another clause declares for the name.
-    fn binding(
+    pub(super) fn binding(
         &mut self,
         name: &Name,
         value: &Expr,

@@ -1,0 +1,171 @@
+//! Replaces calls of functions on numbers by their values: those of the file (`fn`), and the
+//! standard ones.
+//!
+//! A call is replaced by the value of the function with the arguments in place of the parameters.
+//! So types are inferred as if the user had written the whole expression, and one function serves
+//! all types. The nodes of the result have the position of the call: the text of the standard
+//! functions is not part of the user's file.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use tilewright_ir::{BinaryOp, DType};
+
+use super::{Bindings, Resolver, Scope, StatementScope, UnknownName};
+use crate::ast::{Module, Name, ScalarFunction, type_named};
+use crate::check::value::{Value, ValueKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::Suffix;
+use crate::parser::parse;
+use crate::span::Span;
+
+/// The maximal number of nodes that the value of a call may have: an argument is copied to each use
+/// of its parameter.
+const MOST_EXPANDED_NODES: usize = 10_000;
+
+/// The standard functions that the language itself can express.
+static STANDARD: LazyLock<Module> = LazyLock::new(|| parse(include_str!("standard.tw")).ast);
+
+/// A standard function, which a function of the file with the same name replaces.
+#[derive(Clone, Copy)]
+pub(super) enum Standard {
+    Function(&'static ScalarFunction),
+    /// `mux(at, a, b, c)` chooses one of the values by its number; the last is the default.
+    Mux,
+    /// `uint8_sat(x)` is the nearest number of the type.
+    Saturate(DType),
+}
+
+/// The standard function with this name.
+pub(super) fn standard_named(name: &str) -> Option<Standard> {
+    if name == "mux" {
+        return Some(Standard::Mux);
+    }
+    let saturated = name.strip_suffix("_sat").and_then(type_named).filter(|dtype| dtype.is_integer());
+    match saturated {
+        Some(dtype) => Some(Standard::Saturate(dtype)),
+        None => STANDARD.scalar_function(name).map(Standard::Function),
+    }
+}
+
+/// The names of the standard functions, for suggestions.
+pub(super) fn standard_names() -> impl Iterator<Item = &'static str> {
+    STANDARD.scalar_functions.iter().map(|function| function.name.text.as_str()).chain(["mux", "uint8_sat"])
+}
+
+/// Reports the mistakes in a function on numbers itself, whether it is called or not.
+pub(in crate::check) fn diagnose(module: &Module, function: &ScalarFunction) -> Vec<Diagnostic> {
+    let bindings = Bindings::default();
+    let mut resolver = Resolver::new(module, &bindings);
+    let mut scope = Scope::named(&function.name.text);
+    for (at, param) in function.params.iter().enumerate() {
+        let first = function.params[..at].iter().find(|first| first.name.text == param.name.text);
+        if let Some(first) = first {
+            resolver.report_collision(&param.name, "a parameter", Some(first.name.span));
+        }
+        let unknown = Value::new(ValueKind::Int(1, Suffix::None), param.name.span);
+        scope.scalars.insert(param.name.text.clone(), unknown);
+    }
+    resolver.call_stack.push((function.name.text.clone(), function.name.span));
+    resolver.scalar_value(function, &scope);
+    resolver.model.diagnostics
+}
+
+impl Resolver<'_> {
+    /// The value of a call of a standard function.
+    pub(super) fn standard(
+        &mut self,
+        standard: Standard,
+        name: &Name,
+        arguments: Vec<Option<Value>>,
+        span: Span,
+    ) -> Option<Value> {
+        match standard {
+            Standard::Function(function) => self.expand(function, name, arguments, span),
+            Standard::Mux => self.mux(name, arguments, span),
+            Standard::Saturate(dtype) => {
+                self.check_argument_count(name, (1, 1), arguments.len(), span)?;
+                let value = arguments.into_iter().next().flatten()?;
+                Some(self.placed(ValueKind::Saturate(dtype, Box::new(value)), span))
+            }
+        }
+    }
+
+    /// The value of a function with arguments in place of its parameters.
+    pub(super) fn expand(
+        &mut self,
+        function: &ScalarFunction,
+        name: &Name,
+        arguments: Vec<Option<Value>>,
+        span: Span,
+    ) -> Option<Value> {
+        if self.has_too_large_value {
+            return None;
+        }
+        self.refuse_endless_call(name)?;
+        self.check_argument_count(
+            name,
+            (function.params.len(), function.params.len()),
+            arguments.len(),
+            span,
+        )?;
+        let arguments = arguments.into_iter().collect::<Option<Vec<Value>>>()?;
+        let mut scope = Scope::named(&function.name.text);
+        for (param, argument) in function.params.iter().zip(arguments) {
+            self.refuse_large_argument(&argument, argument.span)?;
+            let value = match &param.ty {
+                Some(ty) => self.converted_argument(ty.dtype, argument)?,
+                None => argument,
+            };
+            scope.scalars.insert(param.name.text.clone(), value);
+        }
+        let outside = self.call_span;
+        self.call_span = outside.or(Some(span));
+        self.call_stack.push((function.name.text.clone(), span));
+        let value = self.scalar_value(function, &scope);
+        self.call_stack.pop();
+        self.call_span = outside;
+        value.filter(|value| self.is_small_enough(value, name))
+    }
+
+    fn scalar_value(&mut self, function: &ScalarFunction, scope: &Scope) -> Option<Value> {
+        let mut names = StatementScope {
+            scope,
+            vars: Vec::new(),
+            lets: HashMap::new(),
+            unknown: UnknownName::NoParameter,
+        };
+        for (name, value) in &function.bindings {
+            self.binding(name, value, None, &mut names)?;
+        }
+        self.expression(&function.value, &mut names)
+    }
+
+    fn is_small_enough(&mut self, value: &Value, name: &Name) -> bool {
+        let is_small = value.count() <= MOST_EXPANDED_NODES;
+        if !is_small {
+            self.has_too_large_value = true;
+            let message = format!("the value of `{}` is too large with these arguments in it", name.text);
+            self.report(
+                Diagnostic::error(Code::TooComplex, name.span, message)
+                    .help("store an argument in a tensor first"),
+            );
+        }
+        is_small
+    }
+
+    fn mux(&mut self, name: &Name, arguments: Vec<Option<Value>>, span: Span) -> Option<Value> {
+        self.check_argument_count(name, (2, usize::MAX), arguments.len(), span)?;
+        let mut arguments = arguments.into_iter().collect::<Option<Vec<Value>>>()?.into_iter();
+        let at = arguments.next()?;
+        let mut values: Vec<Value> = arguments.collect();
+        let mut chosen = values.pop()?;
+        for (number, value) in values.into_iter().enumerate().rev() {
+            let number = self.placed(ValueKind::Int(number as i128, Suffix::None), span);
+            let is_it = ValueKind::Binary(BinaryOp::Equal, Box::new([at.clone(), number]));
+            let operands = Box::new([self.placed(is_it, span), value, chosen]);
+            chosen = self.placed(ValueKind::Select(operands), span);
+        }
+        Some(chosen)
+    }
+}

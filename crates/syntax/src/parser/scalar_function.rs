@@ -1,0 +1,46 @@
+//! Parses functions on numbers, such as `fn lerp(a, b, t) = a * (1 - t) + b * t`.
+
+use super::{Parse, Parser};
+use crate::ast::{Clause, Expr, Name, ScalarFunction, ScalarParam};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    pub(super) fn scalar_function(&mut self) -> Parse<ScalarFunction> {
+        self.advance();
+        let name = self.name("a function")?;
+        self.expect(&TokenKind::LeftParen, "`(` and the parameters")?;
+        let params = self.list("a parameter", Self::scalar_param)?;
+        self.expect(&TokenKind::Assign, "`=` and the value of the function")?;
+        let value = self.expr()?;
+        let clauses = self.where_clauses()?;
+        let bindings =
+            clauses.into_iter().map(|clause| self.scalar_binding(clause)).collect::<Parse<Vec<_>>>()?;
+        Ok(ScalarFunction { name, params, value, bindings })
+    }
+
+    fn scalar_param(&mut self) -> Parse<ScalarParam> {
+        let ty = if self.is_at_type() { Some(self.ty()?) } else { None };
+        if let Some(ty) = ty.as_ref().filter(|ty| !ty.dims.is_empty()) {
+            let message = "a parameter of `fn` is a number, not a tensor";
+            return self.report(
+                Diagnostic::error(Code::Syntax, ty.span, message)
+                    .help("give it an element of the tensor, or write a function with `def`"),
+            );
+        }
+        let name = self.name("a parameter")?;
+        Ok(ScalarParam { ty, name })
+    }
+
+    fn scalar_binding(&mut self, clause: Clause) -> Parse<(Name, Expr)> {
+        let span = match clause {
+            Clause::Let { name, value } => return Ok((name, value)),
+            Clause::In { name, .. } => name.span,
+            Clause::Exists(expr) => expr.span,
+        };
+        let message = "a function on numbers has no variables and no ranges";
+        self.report(
+            Diagnostic::error(Code::Syntax, span, message).help("`where` names values here: `t = x / 2`"),
+        )
+    }
+}
