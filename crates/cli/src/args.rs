@@ -114,6 +114,10 @@ pub struct ShowArgs {
     /// sizes as symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// An input, as for `run`: a=2 for a scalar, or A=a.npy for a tensor, which determines its
+    /// sizes.
+    #[arg(long = "in", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
@@ -182,9 +186,14 @@ pub struct ProveArgs {
     /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
-    /// Sizes and integer scalars, such as M=64,N=32. Every size of the program must be given.
+    /// Sizes and integer scalars, such as M=64,N=32. Every size of the program must be given, here
+    /// or by an input.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// An input, as for `run`: a=2 for a scalar, or A=a.npy for a tensor, which determines its
+    /// sizes.
+    #[arg(long = "in", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,

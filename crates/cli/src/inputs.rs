@@ -75,6 +75,17 @@ pub fn refuse_unknown_sizes(
     }
 }
 
+/// Reads the sizes and integer scalars of a function: those of `--sizes`, and those that inputs
+/// determine.
+pub fn read_sizes(
+    source: &Source,
+    name: &str,
+    sizes: &[(String, i64)],
+    inputs: &[String],
+) -> Result<Bindings, Failure> {
+    Ok(read_inputs(source, name, sizes, inputs, 0)?.sizes.bindings)
+}
+
 /// Reads all sizes and inputs that the user has given for a function.
 pub fn read_inputs(
     source: &Source,

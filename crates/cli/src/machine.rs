@@ -7,6 +7,7 @@ use tilewright::target::{Cpu, Machine};
 
 use crate::args::CompileArgs;
 use crate::failure::Failure;
+use crate::output::print_error_line;
 
 /// Describes the hardware that kernels are compiled for, without opening it.
 pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
@@ -19,14 +20,28 @@ pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure>
     }
 }
 
-/// Like `machine`, but a typical device replaces one that is not present.
+/// Like `machine`, but a typical device replaces one that is not present, and a note says which.
 pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
-    match name {
-        TargetName::Cpu => machine(name, args),
-        _ => {
-            refuse_cpu_options(args)?;
-            Ok(typical_machine(name))
-        }
+    if name == TargetName::Cpu {
+        return machine(name, args);
+    }
+    refuse_cpu_options(args)?;
+    Ok(machine_of(name).unwrap_or_else(|_| {
+        let typical = typical_machine(name);
+        print_error_line(&format!(
+            "there is no {name} on this machine: compiling for {}",
+            described(&typical)
+        ));
+        typical
+    }))
+}
+
+/// The name of a GPU, and the version of its instruction set if it has one.
+fn described(machine: &Machine) -> String {
+    match machine {
+        Machine::Cpu(_) => "this CPU".to_owned(),
+        Machine::Gpu(gpu) if gpu.architecture > 0 => format!("{} (sm_{})", gpu.name, gpu.architecture),
+        Machine::Gpu(gpu) => gpu.name.clone(),
     }
 }
 

@@ -13,6 +13,10 @@ use crate::inputs::{GivenInputs, complete_inputs, given_inputs, read_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
 use crate::source::Source;
 
+/// What a message about missing sizes adds where inputs can be given.
+pub const OR_INPUTS: &str =
+    ", or inputs that determine them (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
+
 /// A checked program whose sizes are all known, and the inputs that the user has given.
 pub struct Problem {
     /// The source file of the program.
@@ -43,10 +47,9 @@ impl Problem {
     ) -> Result<Problem, Failure> {
         let (source, name) = Source::read_function(&args.file)?;
         let given = read_inputs(&source, &name, &args.sizes, &args.inputs, args.seed)?;
-        let hint = ", or inputs that determine them (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
         let program = match empty(&source, &name, given.sizes()) {
             Some(program) => program,
-            None => concrete_program(&source, &name, given.sizes(), args.rounding, hint)?,
+            None => concrete_program(&source, &name, given.sizes(), args.rounding, OR_INPUTS)?,
         };
         Ok(Problem { source, program, given })
     }

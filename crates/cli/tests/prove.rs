@@ -94,6 +94,32 @@ fn what_cannot_be_proved_because_of_the_command_line() {
 }
 
 #[test]
+fn inputs_give_the_sizes_of_what_is_shown_and_proved() {
+    let folder = Folder::new();
+    folder.floats("x.npy", &[10], &[0.5; 10]);
+    for inputs in ["--sizes N=10 --in s=2", "--in x=x.npy --in s=2", "--sizes N=10,s=2"] {
+        let loops = folder.succeeds(&format!("show strided.tw --stage loops {inputs}"));
+        assert!(loops.contains("y[5]"), "{loops}");
+        folder.succeeds(&format!("prove strided.tw {inputs}"));
+    }
+    folder.succeeds("show sgemm.tw --stage loops --sizes N=3,M=4,K=5 --in a=0.5");
+    let ranges = folder.succeeds("show strided.tw --stage ranges --in s=2");
+    assert!(ranges.contains("N"), "{ranges}");
+    folder.fails("show strided.tw --stage loops --in s=2", 1, &["needs values for N", "--in NAME=FILE.npy"]);
+    folder.fails("prove strided.tw --sizes N=10 --in s=x", 1, &["s is int32, but `x` is no int32"]);
+    folder.fails("show strided.tw --stage loops --sizes N=10 --in q=2", 2, &["q"]);
+}
+
+#[test]
+fn code_for_a_missing_device_says_what_it_is_for() {
+    let folder = Folder::new();
+    let shown = folder.tilewright(&format!("show mm.tw {SIZES} --stage cuda"));
+    assert_eq!(shown.status, 0, "{}", shown.err);
+    let has_device = folder.succeeds("devices").contains("cuda:0");
+    assert_eq!(shown.err.contains("compiling for NVIDIA H200 (sm_90)"), !has_device, "{}", shown.err);
+}
+
+#[test]
 fn what_tuning_proves_and_keeps() {
     let folder = Folder::with_peaks();
     let tune = format!("tune mm.tw {SIZES} --threads 1 --trials 4 --cache c.sqlite");

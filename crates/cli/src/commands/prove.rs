@@ -9,10 +9,10 @@ use tilewright::polyhedral::{Verdict, prove};
 
 use crate::args::ProveArgs;
 use crate::failure::Failure;
-use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::inputs::read_sizes;
 use crate::machine::machine_or_typical;
 use crate::output::{print, print_error_line};
-use crate::problem::concrete_program;
+use crate::problem::{OR_INPUTS, concrete_program};
 use crate::schedule::{ScheduleOption, ScheduleSource};
 use crate::source::Source;
 use crate::target::Target;
@@ -26,9 +26,8 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let machine = machine_or_typical(name, &args.compile)?;
     let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
     let (source, function) = Source::read_function(&args.file)?;
-    let bindings = bindings(&args.sizes)?;
-    refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
-    let program = concrete_program(&source, &function, &bindings, args.rounding, "")?;
+    let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
+    let program = concrete_program(&source, &function, &sizes, args.rounding, OR_INPUTS)?;
     let schedule = asked.choose(&program, &machine, &args.cache)?;
     schedule.skipped().for_each(|one| print_error_line(&format!("skipped: {one}")));
     let nest = schedule.lower(&program, machine.target())?;

@@ -11,10 +11,10 @@ use tilewright::target::GpuApi;
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
-use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::inputs::read_sizes;
 use crate::machine::machine_or_typical;
 use crate::output::print;
-use crate::problem::concrete_program;
+use crate::problem::{OR_INPUTS, concrete_program};
 use crate::schedule::ScheduleOption;
 use crate::source::Source;
 use crate::target::Target;
@@ -28,9 +28,8 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
         _ => show_compiled,
     };
     let (source, function) = Source::read_function(&args.file)?;
-    let bindings = bindings(&args.sizes)?;
-    refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
-    print(&show(args, &source, &function, &bindings)?)
+    let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
+    print(&show(args, &source, &function, &sizes)?)
 }
 
 fn missing_stage(stage: Stage) -> Failure {
@@ -70,7 +69,7 @@ fn show_dependences(
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    let program = concrete_program(source, function, bindings, args.rounding, "")?;
+    let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     tilewright::polyhedral::text::describe(&program).map_err(|why| {
         Failure::Machine(format!("the dependences of this program take too long to compute: {why}"))
     })
@@ -86,7 +85,7 @@ fn show_compiled(
     let machine = machine_or_typical(target_of(args)?, &args.compile)?;
     let target = machine.target();
     let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
-    let program = concrete_program(source, function, bindings, args.rounding, "")?;
+    let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, target);
     match args.stage {
         Stage::Space => Ok(space::space(&program, target)),

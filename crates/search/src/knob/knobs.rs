@@ -93,6 +93,11 @@ impl Knobs {
         if sizes.clone().any(|size| size == 0) { 0 } else { sizes.fold(1, u128::saturating_mul) }
     }
 
+    /// The decimal logarithm of the number of points; negative infinity if there is none.
+    pub fn size_log10(&self) -> f64 {
+        self.list.iter().map(|knob| (knob.domain.size() as f64).log10()).sum()
+    }
+
     /// Returns the point at `index`, which must be below [`size`](Knobs::size). The last knob
     /// changes fastest. Point 0 is the trivial one: no loop is tiled, and every order is the
     /// original order.
