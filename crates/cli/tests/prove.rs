@@ -105,7 +105,7 @@ fn inputs_give_the_sizes_of_what_is_shown_and_proved() {
     folder.succeeds("show sgemm.tw --stage loops --sizes N=3,M=4,K=5 --in a=0.5");
     let ranges = folder.succeeds("show strided.tw --stage ranges --in s=2");
     assert!(ranges.contains("N"), "{ranges}");
-    folder.fails("show strided.tw --stage loops --in s=2", 1, &["needs values for N", "--in NAME=FILE.npy"]);
+    folder.fails("show strided.tw --stage loops --in s=2", 1, &["needs a value for N", "--in NAME=FILE.npy"]);
     folder.fails("prove strided.tw --sizes N=10 --in s=x", 1, &["s is int32, but `x` is no int32"]);
     folder.fails("show strided.tw --stage loops --sizes N=10 --in q=2", 2, &["q"]);
 }
