@@ -95,6 +95,9 @@ fn mistakes_are_reported_once_and_where_they_are() {
         ("fn g(x) = x fn g(y) = y", Code::NameCollision),
         ("fn exp(x) = x fn g(x) = x", Code::NameCollision),
         ("fn g(int8 x) = x", Code::TypeMismatch),
+        ("fn g(x) = h(-1) fn h(uint8 x) = x", Code::TypeMismatch),
+        ("fn g(x) = x + uint8_sat(h() + h()) fn h() = uint8(200)", Code::TypeMismatch),
+        ("fn g x = x", Code::Syntax),
         ("fn g(x) = t where t in 0:3", Code::Syntax),
         ("fn g(float(3) x) = x", Code::Syntax),
     ] {
@@ -112,6 +115,48 @@ fn a_value_that_grows_without_limit_is_refused() {
         (1..40).map(|at| format!("fn f{at}(x) = f{}(x) + f{}(x)\n", at - 1, at - 1)).collect();
     let source = format!("fn f0(x) = x\n{doubling}def f(float(N) x) -> (y) {{ y(i) = f39(x(i)) }}");
     assert!(codes(&source).contains(&Code::TooComplex));
+}
+
+#[test]
+fn no_text_takes_long_or_exhausts_the_stack() {
+    let call = "def f(int(N) x) -> (y) { y(i) = g0(x(i)) }";
+    let deep: String =
+        (0..30).map(|at| format!("fn g{at}(x) = {}g{}(x)\n", "-".repeat(290), at + 1)).collect();
+    let hidden: String =
+        (0..60).map(|at| format!("fn g{at}(x) = z(g{next}(x) + g{next}(x))\n", next = at + 1)).collect();
+    let bound: String = (0..60)
+        .map(|at| format!("fn g{at}(x) = a where a = g{next}(x), b = g{next}(x)\n", next = at + 1))
+        .collect();
+    for functions in [deep + "fn g30(x) = x", hidden + "fn z(a) = 1 fn g60(x) = 1", bound + "fn g60(x) = x"] {
+        let found = codes(&format!("{functions}\n{call}"));
+        assert!(found.contains(&Code::TooComplex), "{found:?}");
+    }
+    let choices: String = (0..300).map(|at| format!(", {at}")).collect();
+    let chosen = codes(&format!("def f(int(N) x) -> (y) {{ y(i) = mux(x(i){choices}) }}"));
+    assert_eq!(chosen, [Code::RankMismatch]);
+    let choices = ", 1".repeat(200);
+    let nested = (0..200).fold("0".to_owned(), |inner, _| format!("mux(x(i){choices}, {inner})"));
+    assert!(codes(&format!("def f(int(N) x) -> (y) {{ y(i) = {nested} }}")).contains(&Code::TooComplex));
+}
+
+#[test]
+fn integers_are_arguments_of_functions_with_fractions() {
+    let source = "def f(uint8(N) x) -> (a, b, c) {
+        a(i) = smoothstep(10, 20, x(i))
+        b(i) = gaussian(x(i), 2)
+        c(i) = gaussian(i - 1, 1)
+    }";
+    let mut inputs = Inputs::default();
+    inputs.tensors.insert("x".into(), integers(DType::UInt8, &[5, 15, 2]));
+    let found = run(&program(source).at_sizes(&[3]).unwrap(), inputs).unwrap();
+    let values = |name: &str| (0..3).map(|at| found[name].get(at).as_f64()).collect::<Vec<_>>();
+    assert_eq!(values("a"), [0.0, 0.5, 0.0]);
+    let expect = |name: &str, wanted: [f64; 3]| {
+        let close = values(name).iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-6);
+        assert!(close, "{name}: {:?}, not {wanted:?}", values(name));
+    };
+    expect("b", [-3.125f64, -28.125, -0.5].map(f64::exp));
+    expect("c", [-0.5f64, 0.0, -0.5].map(f64::exp));
 }
 
 fn integers(dtype: DType, values: &[i128]) -> Tensor {

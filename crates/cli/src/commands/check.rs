@@ -76,11 +76,13 @@ fn check_file(source: &Source, name: Option<&str>, bindings: &Bindings) -> Resul
         print_error_line(&format!("{}: {}", source.path(), count(errors, warnings)));
         return Ok(false);
     }
-    if source.parsed.ast.functions.is_empty() {
+    let on_tensors = functions(source, name).into_iter().map(|function| &function.name);
+    let on_numbers = source.parsed.ast.scalar_functions.iter().map(|function| &function.name);
+    let on_numbers = on_numbers.filter(|_| name.is_none());
+    let names: Vec<&str> = on_tensors.chain(on_numbers).map(|name| name.text.as_str()).collect();
+    if names.is_empty() {
         return Err(Failure::Input(format!("{} has no functions", source.path())));
     }
-    let names: Vec<&str> =
-        functions(source, name).into_iter().map(|function| function.name.text.as_str()).collect();
     let warned = if warnings > 0 { format!(", {}", plural(warnings, "warning")) } else { String::new() };
     print(&format!("{}: ok ({}){warned}\n", source.path(), names.join(", ")))?;
     Ok(true)

@@ -416,10 +416,22 @@ fn exact_type(operand: &Value, dtype: DType, model: &Model) -> DType {
     }
 }
 
+/// Warns of `uint8_sat(a + b)` with two uint8 numbers: their sum wraps before it is saturated.
+fn warn_of_useless_saturation(dtype: DType, operand: &Value, own: DType, model: &mut Model) {
+    let is_arithmetic =
+        matches!(operand.kind, ValueKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _));
+    if is_arithmetic && own.is_integer() && own.fits_in(dtype) && !is_pure_index(operand, model) {
+        let message = format!("this is computed in {own}, where it may wrap, before it is saturated");
+        let help = "convert an operand to a wider type first: `int32(…)`";
+        model.report(Diagnostic::warning(Code::TypeMismatch, operand.span, message).help(help));
+    }
+}
+
 /// Lowers a conversion to the nearest number of an integer type. Conversions of floats give that
 /// number anyway. Integers are bounded in their own type, by the bounds that they can exceed.
 fn saturate(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
     let own = exact_type(operand, dtype, model).compute_type();
+    warn_of_useless_saturation(dtype, operand, own, model);
     let value = lower_as(operand, own, model)?;
     let (Some((low, high)), Some((least, most))) = (dtype.integer_bounds(), own.integer_bounds()) else {
         return Some(value.cast(dtype));

@@ -238,7 +238,7 @@ impl Parser<'_> {
     fn item(&mut self, module: &mut Module) -> Parse<()> {
         if self.is_at_word("def") {
             module.functions.push(self.function()?);
-        } else if self.is_at_scalar_function() {
+        } else if self.is_at_word("fn") {
             module.scalar_functions.push(self.scalar_function()?);
         } else {
             let expected = "a function: `def name(…) -> (…) { … }` or `fn name(…) = …`";

@@ -1,7 +1,7 @@
 //! Checks the arguments of a call, and replaces the call by the resolved statements of the called
 //! function.
 
-use tilewright_ir::{DType, IndexExpr, TensorId};
+use tilewright_ir::{DType, IndexExpr, TensorId, UnaryOp};
 
 use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
@@ -39,6 +39,11 @@ impl Resolver<'_> {
                     clauses: Vec::new(),
                 };
                 self.comprehension(&inner, span, scope);
+            }
+            _ if is_value => {
+                let message = format!("`{}` has one value, but {} are wanted", callee.text, targets.len());
+                self.report(Diagnostic::error(Code::RankMismatch, callee.span, message));
+                self.poison(targets, scope);
             }
             _ => {
                 let candidates =
@@ -244,8 +249,8 @@ impl Resolver<'_> {
             );
             return None;
         }
-        if let (ValueKind::Int(number, _), Some((low, high))) = (&value.kind, dtype.integer_bounds())
-            && !(low..=high).contains(number)
+        if let (Some(number), Some((low, high))) = (literal(&value), dtype.integer_bounds())
+            && !(low..=high).contains(&number)
         {
             let message = format!("{number} does not fit {dtype}");
             self.report(Diagnostic::error(Code::TypeMismatch, span, message));
@@ -349,5 +354,14 @@ impl Resolver<'_> {
                 });
             }
         }
+    }
+}
+
+/// The number that a literal is, with its sign.
+fn literal(value: &Value) -> Option<i128> {
+    match &value.kind {
+        ValueKind::Int(number, _) => Some(*number),
+        ValueKind::Unary(UnaryOp::Neg, operand) => literal(operand).map(|number| -number),
+        _ => None,
     }
 }

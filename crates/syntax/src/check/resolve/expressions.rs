@@ -4,7 +4,9 @@ use tilewright_ir::BinaryOp;
 
 use super::scalar_functions::{standard_named, standard_names};
 use super::signature::{Callable, builtin_names};
-use super::{Resolver, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text};
+use super::{
+    MOST_DEPTH, Resolver, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text,
+};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
@@ -13,6 +15,18 @@ use crate::span::Span;
 impl Resolver<'_> {
     /// The expression with its names resolved, or `None` after a report.
     pub(super) fn expression(&mut self, expr: &Expr, names: &mut StatementScope<'_>) -> Option<Value> {
+        if self.depth >= MOST_DEPTH {
+            let message = "expressions are nested too deeply with bindings and calls in place";
+            self.report(Diagnostic::error(Code::TooComplex, self.call_span.unwrap_or(expr.span), message));
+            return None;
+        }
+        self.depth += 1;
+        let value = self.expression_at_depth(expr, names);
+        self.depth -= 1;
+        value
+    }
+
+    fn expression_at_depth(&mut self, expr: &Expr, names: &mut StatementScope<'_>) -> Option<Value> {
         let kind = match &expr.kind {
             ExprKind::Int(value, suffix) => ValueKind::Int(*value, *suffix),
             ExprKind::Float(value, suffix) => ValueKind::Float(*value, *suffix),
@@ -219,7 +233,11 @@ impl Resolver<'_> {
         if (least..=most).contains(&found) {
             return Some(());
         }
-        let wanted = if least == most { format!("{least}") } else { format!("{least} or more") };
+        let wanted = match most {
+            most if most == least => least.to_string(),
+            usize::MAX => format!("{least} or more"),
+            most => format!("{least} to {most}"),
+        };
         let plural = if wanted == "1" { "" } else { "s" };
         let message = format!("`{}` takes {wanted} argument{plural}, but this call has {found}", name.text);
         self.report(Diagnostic::error(Code::RankMismatch, span, message));

@@ -22,6 +22,7 @@ use super::model::{LoopId, Model};
 use super::value::Value;
 use crate::ast::{Function, Module, Name, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
+use crate::parser::MOST_NESTING;
 use crate::span::Span;
 
 pub(super) use scalar_functions::diagnose as diagnose_scalar_function;
@@ -33,6 +34,8 @@ pub(super) const DEPENDENT_RANGE_HELP: &str = "for a range that depends on a var
 const MOST_CALLS: usize = 64;
 /// The maximal number of statements after inlining.
 const MOST_STATEMENTS: usize = 10_000;
+/// The maximal depth of an expression with bindings and calls in place.
+const MOST_DEPTH: usize = 3 * MOST_NESTING;
 /// The maximal number of nodes of a binding or argument; each use makes a copy of it.
 const MOST_NODES: usize = 1000;
 
@@ -59,9 +62,13 @@ struct Resolver<'a> {
     prefixes: HashSet<String>,
     /// The position of the outermost call of a function on numbers that is being replaced.
     call_span: Option<Span>,
-    /// Whether the value of such a call was too large. No further call is replaced then: each may
-    /// take as long.
+    /// Whether the value of such a call was too large. No further call is replaced then, because
+    /// each may take as long.
     has_too_large_value: bool,
+    /// The number of such calls that were replaced in the current statement.
+    expansions: usize,
+    /// The number of expressions around the current one, also those of functions around it.
+    depth: usize,
 }
 
 /// The meaning of the names of one function, at one of its calls.
@@ -142,6 +149,8 @@ impl<'a> Resolver<'a> {
             prefixes: HashSet::new(),
             call_span: None,
             has_too_large_value: false,
+            expansions: 0,
+            depth: 0,
         }
     }
 }

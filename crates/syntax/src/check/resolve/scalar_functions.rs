@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use tilewright_ir::{BinaryOp, DType};
 
-use super::{Bindings, Resolver, Scope, StatementScope, UnknownName};
+use super::{Bindings, MOST_DEPTH, Resolver, Scope, StatementScope, UnknownName};
 use crate::ast::{Module, Name, ScalarFunction, type_named};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
@@ -22,6 +22,15 @@ use crate::span::Span;
 /// The maximal number of nodes that the value of a call may have: an argument is copied to each use
 /// of its parameter.
 const MOST_EXPANDED_NODES: usize = 10_000;
+
+/// The maximal number of calls that one statement is replaced by.
+const MOST_EXPANSIONS: usize = 10_000;
+
+/// The maximal number of calls that are replaced to check a function itself.
+const MOST_EXPANSIONS_TO_DIAGNOSE: usize = 100;
+
+/// The maximal number of values of `mux`, each of which makes the expression deeper.
+const MOST_CHOICES: usize = 256;
 
 /// The standard functions that the language itself can express.
 static STANDARD: LazyLock<Module> = LazyLock::new(|| parse(include_str!("standard.tw")).ast);
@@ -67,7 +76,10 @@ pub(in crate::check) fn diagnose(module: &Module, function: &ScalarFunction) -> 
         scope.scalars.insert(param.name.text.clone(), unknown);
     }
     resolver.call_stack.push((function.name.text.clone(), function.name.span));
+    // A file may have many functions that take long to replace. Only those that are called matter.
+    resolver.expansions = MOST_EXPANSIONS - MOST_EXPANSIONS_TO_DIAGNOSE;
     resolver.scalar_value(function, &scope);
+    resolver.model.diagnostics.retain(|found| found.code != Code::TooComplex);
     resolver.model.diagnostics
 }
 
@@ -99,8 +111,9 @@ impl Resolver<'_> {
         arguments: Vec<Option<Value>>,
         span: Span,
     ) -> Option<Value> {
-        if self.has_too_large_value {
-            return None;
+        self.expansions += 1;
+        if self.has_too_large_value || self.expansions > MOST_EXPANSIONS {
+            return self.too_large(name);
         }
         self.refuse_endless_call(name)?;
         self.check_argument_count(
@@ -125,7 +138,7 @@ impl Resolver<'_> {
         let value = self.scalar_value(function, &scope);
         self.call_stack.pop();
         self.call_span = outside;
-        value.filter(|value| self.is_small_enough(value, name))
+        self.small_value(value?, name)
     }
 
     fn scalar_value(&mut self, function: &ScalarFunction, scope: &Scope) -> Option<Value> {
@@ -141,23 +154,30 @@ impl Resolver<'_> {
         self.expression(&function.value, &mut names)
     }
 
-    fn is_small_enough(&mut self, value: &Value, name: &Name) -> bool {
-        let is_small = value.count() <= MOST_EXPANDED_NODES;
-        if !is_small {
-            self.has_too_large_value = true;
-            let message = format!("the value of `{}` is too large with these arguments in it", name.text);
-            self.report(
-                Diagnostic::error(Code::TooComplex, name.span, message)
-                    .help("store an argument in a tensor first"),
-            );
+    /// The value of a call, unless it is too large.
+    fn small_value(&mut self, value: Value, name: &Name) -> Option<Value> {
+        let is_small = value.height() <= MOST_DEPTH && value.count() <= MOST_EXPANDED_NODES;
+        if is_small { Some(value) } else { self.too_large(name) }
+    }
+
+    /// Reports a value that is too large, once.
+    fn too_large(&mut self, name: &Name) -> Option<Value> {
+        if std::mem::replace(&mut self.has_too_large_value, true) {
+            return None;
         }
-        is_small
+        let message = format!("the value of `{}` is too large with these arguments in it", name.text);
+        self.report(
+            Diagnostic::error(Code::TooComplex, name.span, message)
+                .help("store an argument in a tensor first"),
+        );
+        None
     }
 
     fn mux(&mut self, name: &Name, arguments: Vec<Option<Value>>, span: Span) -> Option<Value> {
-        self.check_argument_count(name, (2, usize::MAX), arguments.len(), span)?;
+        self.check_argument_count(name, (2, 1 + MOST_CHOICES), arguments.len(), span)?;
         let mut arguments = arguments.into_iter().collect::<Option<Vec<Value>>>()?.into_iter();
         let at = arguments.next()?;
+        self.refuse_large_argument(&at, at.span)?;
         let mut values: Vec<Value> = arguments.collect();
         let mut chosen = values.pop()?;
         for (number, value) in values.into_iter().enumerate().rev() {
@@ -166,6 +186,6 @@ impl Resolver<'_> {
             let operands = Box::new([self.placed(is_it, span), value, chosen]);
             chosen = self.placed(ValueKind::Select(operands), span);
         }
-        Some(chosen)
+        self.small_value(chosen, name)
     }
 }

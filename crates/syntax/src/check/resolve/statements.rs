@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use tilewright_ir::{IndexExpr, TensorId, VarId};
 
 use super::{
-    MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, UnknownName, rank_text,
+    MOST_DEPTH, MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, UnknownName, rank_text,
     subscript_count_text,
 };
 use crate::ast::{Clause, Comprehension, Expr, Function, Name, Stmt, StmtKind};
@@ -32,6 +32,7 @@ impl Resolver<'_> {
                 }
                 return;
             }
+            self.expansions = 0;
             match &statement.kind {
                 StmtKind::Declare(_) => {}
                 StmtKind::Comprehension(inner) => self.comprehension(inner, statement.span, scope),
@@ -182,11 +183,11 @@ impl Resolver<'_> {
             .collect();
         let (indices, value, exists) = (indices?, value?, exists?);
         // Inlined bindings and arguments add to the height of an expression.
-        if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > 3 * MOST_NESTING) {
+        if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > MOST_DEPTH) {
             self.report(Diagnostic::error(
                 Code::TooComplex,
                 span,
-                "this statement is nested too deeply after bindings are substituted",
+                "this statement is nested too deeply with bindings and calls in place",
             ));
             return None;
         }
