@@ -144,7 +144,7 @@ fn integers_are_arguments_of_functions_with_fractions() {
     let source = "def f(uint8(N) x) -> (a, b, c) {
         a(i) = smoothstep(10, 20, x(i))
         b(i) = gaussian(x(i), 2)
-        c(i) = gaussian(i - 1, 1)
+        c(i) = gaussian(i - 1, 1) where i in 0:N
     }";
     let mut inputs = Inputs::default();
     inputs.tensors.insert("x".into(), integers(DType::UInt8, &[5, 15, 2]));
