@@ -110,6 +110,12 @@ fn mistakes_are_reported_once_and_where_they_are() {
 }
 
 #[test]
+fn parameters_have_no_value_of_their_own() {
+    assert_eq!(codes("fn g(x) = h(-x) fn h(uint8 a) = a"), []);
+    assert_eq!(codes("fn g(float x) = h(x) fn h(int a) = a"), [Code::TypeMismatch]);
+}
+
+#[test]
 fn a_value_that_grows_without_limit_is_refused() {
     let doubling: String =
         (1..40).map(|at| format!("fn f{at}(x) = f{}(x) + f{}(x)\n", at - 1, at - 1)).collect();

@@ -15,17 +15,21 @@ impl Program {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok(Program { contract: self.contract, ..check_unchecked(unchecked)? })
+        Ok(self.contracted_alike(check_unchecked(unchecked)?))
     }
 
-    /// Like [`Program::at_sizes`], but checks the program only for all sizes. At these sizes it
-    /// need not be meaningful: shapes may be negative, and accesses out of bounds.
+    /// Like [`Program::at_sizes`], but not checked at these sizes. The program need not be
+    /// meaningful there: shapes may be negative, and accesses out of bounds.
     pub fn at_unchecked_sizes(&self, values: &[i64]) -> Option<Program> {
         let mut unchecked = self.unchecked_at(values);
         let general = unchecked.specialize();
         let definedness = check(general.as_ref().unwrap_or(&unchecked)).definedness;
-        let program = assemble(unchecked, &definedness)?;
-        Some(Program { contract: self.contract, ..program })
+        Some(self.contracted_alike(assemble(unchecked, &definedness)?))
+    }
+
+    /// Another program, which fuses products with sums if this one does.
+    fn contracted_alike(&self, other: Program) -> Program {
+        if self.contract { other } else { other.without_contraction() }
     }
 
     /// The unchecked program for all sizes, with values that are not substituted yet.

@@ -135,7 +135,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Writes a minimum or maximum. Operands with negative terms need the `pairwise` function in
+    /// Writes a minimum or maximum. Operands that may be negated need the `pairwise` function in
     /// CUDA; the assembler handles the others correctly, with fewer instructions.
     fn min_max(
         &mut self,
@@ -146,7 +146,7 @@ impl Emitter<'_> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let dtype = width.dtype();
         let arguments = [self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?];
-        let negates = [&pair.0, &pair.1].iter().any(|operand| has_negative_term(operand));
+        let negates = [&pair.0, &pair.1].iter().any(|operand| may_be_negated(operand));
         let needs_pairwise = negates && self.unit.dialect == Dialect::Cuda && dtype == DType::Int32;
         let helper = if needs_pairwise { pairwise } else { plain };
         Ok((CExpr::call(&self.require_helper(helper, dtype), &arguments), dtype))
@@ -228,8 +228,9 @@ impl Emitter<'_> {
     }
 }
 
-fn has_negative_term(index: &IndexExpr) -> bool {
-    index.terms().iter().any(|term| term.coefficient < 0)
+/// Returns true for an index with a negative term, or with data, which may be any expression.
+fn may_be_negated(index: &IndexExpr) -> bool {
+    index.has_data() || index.terms().iter().any(|term| term.coefficient < 0)
 }
 
 /// Splits `left - right >= 0` into the two sides of `left >= right`, each without negative terms.

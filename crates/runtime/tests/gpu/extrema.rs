@@ -9,7 +9,7 @@ use tilewright_target::{Gpu, GpuApi};
 use crate::case::on_every_device;
 use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_of};
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case {
         source: "def words(int32(8) a, int32(8) b, int32(8) c) -> (x) {
             x(i) = max(max(a(i), -b(i)), c(i)) }",
@@ -31,6 +31,12 @@ const CASES: [Case; 4] = [
     Case {
         source: "def smallest(int32(12) a) -> (x) {
             x(i, j, k) = a(min(min(0 - i, j - 3), k - 3) + 3) where i in 0:4, j in 0:5, k in 0:6 }",
+        sizes: &[],
+        steps: "bind x.i -> thread.x\nbind x.j -> thread.y\nbind x.k -> thread.z",
+    },
+    Case {
+        source: "def data(int32(12) a, int32(4) b) -> (x) {
+            x(i, j, k) = a(clamp(max(max(int32(-b(i)), j - 3), k - 3), 0, 11)) where j in 0:5, k in 0:6 }",
         sizes: &[],
         steps: "bind x.i -> thread.x\nbind x.j -> thread.y\nbind x.k -> thread.z",
     },

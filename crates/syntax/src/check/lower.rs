@@ -427,8 +427,9 @@ fn warn_of_useless_saturation(dtype: DType, operand: &Value, own: DType, model: 
     }
 }
 
-/// Lowers a conversion to the nearest number of an integer type. Conversions of floats give that
-/// number anyway. Integers are bounded in their own type, by the bounds that they can exceed.
+/// Lowers a conversion that gives numbers beyond the ends of an integer type the nearest end.
+/// Conversions of floats do so anyway. Integers are bounded in their own type, by the bounds that
+/// they can exceed.
 fn saturate(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
     let own = exact_type(operand, dtype, model).compute_type();
     warn_of_useless_saturation(dtype, operand, own, model);

@@ -26,7 +26,7 @@ pub(super) enum ValueKind {
     Load(TensorId, Vec<Value>),
     Call(Builtin, Vec<Value>),
     Cast(DType, Box<Value>),
-    /// The nearest number of an integer type.
+    /// A conversion to an integer type, with the nearest end for numbers beyond its ends.
     Saturate(DType, Box<Value>),
     Unary(UnaryOp, Box<Value>),
     Binary(BinaryOp, Box<[Value; 2]>),

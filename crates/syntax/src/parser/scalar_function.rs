@@ -11,12 +11,27 @@ impl Parser<'_> {
         let name = self.name("a function")?;
         self.expect(&TokenKind::LeftParen, "`(` and the parameters")?;
         let params = self.list("a parameter", Self::scalar_param)?;
+        self.report_repeated_params(&params);
         self.expect(&TokenKind::Assign, "`=` and the value of the function")?;
         let value = self.expr()?;
         let clauses = self.where_clauses()?;
         let bindings =
             clauses.into_iter().map(|clause| self.scalar_binding(clause)).collect::<Parse<Vec<_>>>()?;
         Ok(ScalarFunction { name, params, value, bindings })
+    }
+
+    fn report_repeated_params(&mut self, params: &[ScalarParam]) {
+        for (at, param) in params.iter().enumerate() {
+            let first = params[..at].iter().find(|first| first.name.text == param.name.text);
+            if let Some(first) = first {
+                let message = format!("`{}` is already a parameter", param.name.text);
+                self.diagnostics.push(
+                    Diagnostic::error(Code::NameCollision, param.name.span, message)
+                        .secondary_label(first.name.span, "the other is here")
+                        .help("choose another name"),
+                );
+            }
+        }
     }
 
     fn scalar_param(&mut self) -> Parse<ScalarParam> {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, print, verify_nest};
-use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable};
+use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable, LaunchResource};
 use tilewright_runtime::{Buffer, BuildError, Executable, Signature};
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_syntax::{Bindings, Severity, check, parse};
@@ -299,7 +299,10 @@ impl Oracle {
         let text = code.text.clone();
         let executable = match GpuExecutable::new(&self.program, nest, code, device) {
             Ok(executable) => executable,
-            Err(BuildError::Gpu(GpuError::LimitExceeded { what, .. })) if !is_default => {
+            Err(BuildError::Gpu(GpuError::LimitExceeded {
+                what: what @ LaunchResource::ThreadsByRegisters,
+                ..
+            })) if !is_default => {
                 return Some(Outcome::Refused(format!("device: {what:?}")));
             }
             Err(error) => return Some(failed(Kind::Build, format!("{error}\n{text}"), Some(nest))),

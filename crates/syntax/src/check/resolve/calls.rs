@@ -14,7 +14,7 @@ use crate::span::Span;
 
 impl Resolver<'_> {
     /// Resolves `targets = callee(arguments)`: a call of a function of the module, or else the
-    /// definition of a scalar by an element of a tensor or by a builtin function.
+    /// definition of a scalar by an element of a tensor or by a function on numbers.
     pub(super) fn call_or_definition(
         &mut self,
         targets: &[Name],

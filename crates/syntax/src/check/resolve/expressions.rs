@@ -185,9 +185,9 @@ impl Resolver<'_> {
             return Some(self.placed(ValueKind::Load(id, indices?), span));
         }
         let module = self.module;
-        match (module.scalar_function(&name.text), builtin_named(&name.text)) {
-            (Some(function), _) => self.expand(function, name, arguments, span),
-            (None, Some(builtin)) => self.builtin(builtin, name, arguments, span),
+        match (builtin_named(&name.text), module.scalar_function(&name.text)) {
+            (Some(builtin), _) => self.builtin(builtin, name, arguments, span),
+            (None, Some(function)) => self.expand(function, name, arguments, span),
             (None, None) => self.standard(standard_named(&name.text)?, name, arguments, span),
         }
     }

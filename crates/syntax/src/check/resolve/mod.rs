@@ -67,6 +67,10 @@ struct Resolver<'a> {
     has_too_large_value: bool,
     /// The number of such calls that were replaced in the current statement.
     expansions: usize,
+    /// The number of such calls that were replaced in all statements.
+    all_expansions: usize,
+    /// The number of nodes of their values.
+    expanded_nodes: usize,
     /// The number of expressions around the current one, also those of functions around it.
     depth: usize,
 }
@@ -150,6 +154,8 @@ impl<'a> Resolver<'a> {
             call_span: None,
             has_too_large_value: false,
             expansions: 0,
+            all_expansions: 0,
+            expanded_nodes: 0,
             depth: 0,
         }
     }

@@ -23,8 +23,14 @@ use crate::span::Span;
 /// of its parameter.
 const MOST_EXPANDED_NODES: usize = 10_000;
 
-/// The maximal number of calls that one statement is replaced by.
+/// The maximal number of calls that are replaced in one statement.
 const MOST_EXPANSIONS: usize = 10_000;
+
+/// The maximal number of calls that are replaced in a whole function.
+const MOST_EXPANSIONS_IN_ALL: usize = 1_000_000;
+
+/// The maximal number of nodes that all replaced calls of a function may have together.
+const MOST_EXPANDED_NODES_IN_ALL: usize = 10_000_000;
 
 /// The maximal number of calls that are replaced to check a function itself.
 const MOST_EXPANSIONS_TO_DIAGNOSE: usize = 100;
@@ -41,7 +47,7 @@ pub(super) enum Standard {
     Function(&'static ScalarFunction),
     /// `mux(at, a, b, c)` chooses one of the values by its number; the last is the default.
     Mux,
-    /// `uint8_sat(x)` is the nearest number of the type.
+    /// `uint8_sat(x)` is `x` as a number of the type; beyond its ends, the nearest end.
     Saturate(DType),
 }
 
@@ -67,12 +73,11 @@ pub(in crate::check) fn diagnose(module: &Module, function: &ScalarFunction) -> 
     let bindings = Bindings::default();
     let mut resolver = Resolver::new(module, &bindings);
     let mut scope = Scope::named(&function.name.text);
-    for (at, param) in function.params.iter().enumerate() {
-        let first = function.params[..at].iter().find(|first| first.name.text == param.name.text);
-        if let Some(first) = first {
-            resolver.report_collision(&param.name, "a parameter", Some(first.name.span));
-        }
-        let unknown = Value::new(ValueKind::Int(1, Suffix::None), param.name.span);
+    for param in &function.params {
+        // A cast has a type, but no value that could fail to fit another type.
+        let dtype = param.ty.as_ref().map_or(DType::Int32, |ty| ty.dtype);
+        let one = Box::new(Value::new(ValueKind::Int(1, Suffix::None), param.name.span));
+        let unknown = Value::new(ValueKind::Cast(dtype, one), param.name.span);
         scope.scalars.insert(param.name.text.clone(), unknown);
     }
     resolver.call_stack.push((function.name.text.clone(), function.name.span));
@@ -112,7 +117,9 @@ impl Resolver<'_> {
         span: Span,
     ) -> Option<Value> {
         self.expansions += 1;
-        if self.has_too_large_value || self.expansions > MOST_EXPANSIONS {
+        self.all_expansions += 1;
+        let is_too_many = self.expansions > MOST_EXPANSIONS || self.all_expansions > MOST_EXPANSIONS_IN_ALL;
+        if self.has_too_large_value || is_too_many {
             return self.too_large(name);
         }
         self.refuse_endless_call(name)?;
@@ -156,7 +163,11 @@ impl Resolver<'_> {
 
     /// The value of a call, unless it is too large.
     fn small_value(&mut self, value: Value, name: &Name) -> Option<Value> {
-        let is_small = value.height() <= MOST_DEPTH && value.count() <= MOST_EXPANDED_NODES;
+        let nodes = value.count();
+        self.expanded_nodes += nodes;
+        let is_small = value.height() <= MOST_DEPTH
+            && nodes <= MOST_EXPANDED_NODES
+            && self.expanded_nodes <= MOST_EXPANDED_NODES_IN_ALL;
         if is_small { Some(value) } else { self.too_large(name) }
     }
 

@@ -268,7 +268,9 @@ impl Resolver<'_> {
         let mut value = self.expression(value, names)?;
         if value.height() > MOST_NESTING || value.count() > MOST_NODES {
             let message = "this binding is too large after the other bindings are substituted";
-            self.report(Diagnostic::error(Code::TooComplex, name.span, message));
+            // The text of a standard function is not part of the user's file.
+            let span = self.call_span.unwrap_or(name.span);
+            self.report(Diagnostic::error(Code::TooComplex, span, message));
             return None;
         }
         if let Some((from, to)) = bounds {
