@@ -13,7 +13,7 @@ use crate::inputs::{GivenInputs, complete_inputs, given_inputs, read_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
 use crate::source::Source;
 
-/// What a message about missing sizes adds where inputs can be given.
+/// The end of a message about missing sizes, for commands that take inputs.
 pub const OR_INPUTS: &str =
     ", or inputs that determine them (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)";
 

@@ -6,16 +6,9 @@ use tilewright_interp::{Inputs, run};
 use tilewright_ir::{DType, Number, Program, Tensor, print};
 use tilewright_syntax::{Bindings, Code, check, diagnose, parse};
 
-const INTEGERS: [DType; 8] = [
-    DType::Int8,
-    DType::Int16,
-    DType::Int32,
-    DType::Int64,
-    DType::UInt8,
-    DType::UInt16,
-    DType::UInt32,
-    DType::UInt64,
-];
+fn integer_types() -> impl Iterator<Item = DType> + Clone {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_integer() && *dtype != DType::Bool)
+}
 
 fn codes(source: &str) -> Vec<Code> {
     diagnose(&parse(source), &Bindings::default()).iter().map(|found| found.code).collect()
@@ -98,6 +91,7 @@ fn mistakes_are_reported_once_and_where_they_are() {
         ("fn g(x) = h(-1) fn h(uint8 x) = x", Code::TypeMismatch),
         ("fn g(x) = x + uint8_sat(h() + h()) fn h() = uint8(200)", Code::TypeMismatch),
         ("fn g x = x", Code::Syntax),
+        ("fn g(x) = bool_sat(x)", Code::UndefinedName),
         ("fn g(x) = t where t in 0:3", Code::Syntax),
         ("fn g(float(3) x) = x", Code::Syntax),
     ] {
@@ -175,13 +169,13 @@ fn integers(dtype: DType, values: &[i128]) -> Tensor {
 
 #[test]
 fn saturation_gives_the_nearest_number_of_a_type() {
-    for from in INTEGERS {
+    for from in integer_types() {
         let (least, most) = from.integer_bounds().unwrap();
         let mut values: Vec<i128> =
-            INTEGERS.iter().flat_map(|to| <[i128; 2]>::from(to.integer_bounds().unwrap())).collect();
+            integer_types().flat_map(|to| <[i128; 2]>::from(to.integer_bounds().unwrap())).collect();
         values.extend(values.clone().iter().flat_map(|value| [value - 1, value + 1]));
         values.retain(|value| (least..=most).contains(value));
-        for to in INTEGERS {
+        for to in integer_types() {
             let source = format!("def f({from}({n}) x) -> (y) {{ y(i) = {to}_sat(x(i)) }}", n = values.len());
             let mut inputs = Inputs::default();
             inputs.tensors.insert("x".into(), integers(from, &values));

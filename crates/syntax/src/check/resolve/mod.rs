@@ -99,7 +99,7 @@ struct StatementScope<'a> {
     unknown: UnknownName,
 }
 
-/// What a name without a definition is.
+/// The meaning of a name without a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnknownName {
     /// A new variable of the statement.

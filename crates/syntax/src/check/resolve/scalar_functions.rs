@@ -56,7 +56,10 @@ pub(super) fn standard_named(name: &str) -> Option<Standard> {
     if name == "mux" {
         return Some(Standard::Mux);
     }
-    let saturated = name.strip_suffix("_sat").and_then(type_named).filter(|dtype| dtype.is_integer());
+    let saturated = name
+        .strip_suffix("_sat")
+        .and_then(type_named)
+        .filter(|dtype| dtype.is_integer() && *dtype != DType::Bool);
     match saturated {
         Some(dtype) => Some(Standard::Saturate(dtype)),
         None => STANDARD.scalar_function(name).map(Standard::Function),
