@@ -169,8 +169,36 @@ fn fixed_positive<I: Ids>(divisor: &IndexExpr<I>, known: &dyn Knowledge<I>) -> O
 }
 
 /// Returns true when the least values of the symbols alone make the expression non-negative. Each
-/// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative.
+/// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative. A quotient
+/// such as `(N + 1)/2` and a maximum are replaced first.
 pub fn is_nonnegative_by_least_values<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
+    let mut factors = expr.terms().iter().flat_map(|term| &term.factors);
+    match factors.find(|factor| matches!(factor, Atom::FloorDiv(_) | Atom::Max(_))) {
+        Some(atom) => is_nonnegative_without(atom, expr, known),
+        None => is_nonnegative_polynomial(expr, known),
+    }
+}
+
+/// Replaces a quotient or maximum whose coefficient is 1 by expressions without it: `floor(v/b) +
+/// r` is not negative exactly if `v + r*b` is not, for a positive number `b`.
+fn is_nonnegative_without<I: Ids>(atom: &Atom<I>, expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
+    let Some((coefficient, rest)) = expr.split_on(atom) else { return false };
+    if coefficient.as_constant() != Some(1) {
+        return false;
+    }
+    match atom {
+        Atom::FloorDiv(pair) => {
+            pair.1.as_constant().is_some_and(|by| by > 0)
+                && is_nonnegative_by_least_values(&pair.0.add(&rest.mul(&pair.1)), known)
+        }
+        Atom::Max(pair) => {
+            [&pair.0, &pair.1].into_iter().any(|side| is_nonnegative_by_least_values(&side.add(&rest), known))
+        }
+        _ => false,
+    }
+}
+
+fn is_nonnegative_polynomial<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
     let unknown = |atom: &Atom<I>| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
     if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {
         return false;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tilewright_ir::unchecked::{Parts, Read, collect_reads};
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,
-    UnaryOp,
+    UnaryOp, print,
 };
 
-use super::model::Model;
+use super::model::{LoweredViewRead, Model, ViewRead};
 use super::reason::{Reason, ReasonKind};
 use super::types::{NoCommonType, PartialType, check_store, promote, type_of};
 use super::value::{Value, ValueKind};
@@ -42,8 +42,11 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
             value: Value::new(ValueKind::Bool(false), Default::default()),
             exists: Vec::new(),
             ranges: Vec::new(),
+            view_reads: Vec::new(),
         },
     );
+    let view_reads = resolved.view_reads.iter().filter_map(|read| lower_view_read(read, model)).collect();
+    model.statements[at].view_reads = view_reads;
     let indices: Option<Vec<IndexExpr>> = resolved.indices.iter().map(|value| index(value, model)).collect();
     let value = lower_as(&resolved.value, wanted.compute_type(), model);
     let exists: Option<Vec<Expr>> = resolved
@@ -70,6 +73,15 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
     let named = exists?.into_iter().flat_map(|expr| collect_reads(&expr, &[]));
     parts.reads.extend(named.map(|read| Read { is_existence_only: true, ..read }));
     Some(parts)
+}
+
+fn lower_view_read(read: &ViewRead, model: &mut Model) -> Option<LoweredViewRead> {
+    let mut lower_all =
+        |values: &[Value]| values.iter().map(|value| index(value, model)).collect::<Option<Vec<_>>>();
+    let (indices, ends) = (lower_all(&read.indices)?, lower_all(&read.ends)?);
+    let subscripts: Vec<String> = indices.iter().map(|index| print::index(index, model)).collect();
+    let access = format!("{}({})", read.name, subscripts.join(", "));
+    Some(LoweredViewRead { access, indices, ends, span: read.span })
 }
 
 /// Lowers a bound of a declared range, which may contain sizes, integer scalars and extents.

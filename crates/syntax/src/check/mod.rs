@@ -6,7 +6,9 @@
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
-//! | ranges and shapes | `ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
+//! | clamps of views that change nothing | `view_subscripts` | |
+//! | temporaries that begin below 0 | `origins` | |
 //! | an unchecked form of the program | `unchecked` | |
 //! | the meaning of the program | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
 //! | words and positions for these findings | `messages` | |
@@ -24,6 +26,7 @@ mod inequality;
 mod lower;
 mod messages;
 mod model;
+mod origins;
 mod ranges;
 mod reason;
 mod resolve;
@@ -32,6 +35,8 @@ mod types;
 mod unchecked;
 mod unused;
 mod value;
+mod view_ranges;
+mod view_subscripts;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -163,6 +168,8 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     report_invalid_sizes(&mut model, function);
     scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
+    view_subscripts::simplify(&mut model);
+    origins::move_to_zero(&mut model);
     let mut unchecked = unchecked::make_unchecked_program(&mut model);
     let general = unchecked.specialize();
     let Report { findings, definedness, requirements } = tilewright_ir::check::check(&unchecked);

@@ -61,8 +61,11 @@ pub(super) struct Tensor {
     pub rank: Option<usize>,
     /// The declared extents, which inputs always have.
     pub declared: Option<Vec<IndexExpr>>,
-    /// The extents, once they are inferred.
+    /// The extents, once they are inferred: one past the last index of each dimension. After
+    /// `origins`, they count from the origin.
     pub shape: Option<Vec<IndexExpr>>,
+    /// The coordinates of the first element, if one is negative.
+    pub origin: Option<Vec<IndexExpr>>,
     /// Whether a mistake about the tensor was reported; consequences of it are not reported.
     pub poisoned: bool,
 }
@@ -102,6 +105,8 @@ pub(super) struct Statement {
     pub resolved: ResolvedStatement,
     /// `None` until types are known, or after a mistake.
     pub lowered: Option<Parts>,
+    /// The typed accesses through views.
+    pub view_reads: Vec<LoweredViewRead>,
     /// Whether the ranges of the statement are inferred.
     pub has_ranges: bool,
 }
@@ -113,6 +118,28 @@ pub(super) struct ResolvedStatement {
     pub value: Value,
     pub exists: Vec<Value>,
     pub ranges: Vec<(VarId, Value, Value)>,
+    pub view_reads: Vec<ViewRead>,
+}
+
+/// An access through a view, as it was written: its subscripts may lie beyond the tensor.
+#[derive(Clone, Debug)]
+pub(super) struct ViewRead {
+    /// The name of the view.
+    pub name: String,
+    pub indices: Vec<Value>,
+    /// One past the last index of each dimension of the view.
+    pub ends: Vec<Value>,
+    pub span: Span,
+}
+
+/// A [`ViewRead`] with its subscripts in normal form.
+#[derive(Clone, Debug)]
+pub(super) struct LoweredViewRead {
+    /// The access as text.
+    pub access: String,
+    pub indices: Vec<IndexExpr>,
+    pub ends: Vec<IndexExpr>,
+    pub span: Span,
 }
 
 /// Two extents that a call requires to be equal.
@@ -173,6 +200,9 @@ impl Model {
         }
         for lowered in self.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
             lowered.map_indices(map);
+        }
+        for read in self.statements.iter_mut().flat_map(|statement| &mut statement.view_reads) {
+            read.indices.iter_mut().chain(&mut read.ends).for_each(|index| *index = map(index));
         }
         for equal in &mut self.equal_sizes {
             equal.left = map(&equal.left);

@@ -12,6 +12,8 @@
 //! - Statements are solved in any order in which they can be solved. A statement that leaves a
 //!   variable of its left-hand side open (`C(i) = 0`) takes its range from the other statements
 //!   that define the tensor.
+//! - A variable that no tensor limits takes its range from the views that it indexes (see
+//!   `view_ranges`).
 //! - The shape of a tensor is the declared shape, or the hull of the elements that its statements
 //!   write.
 
@@ -24,6 +26,7 @@ use super::ambiguous_ranges::ambiguous_variables;
 use super::inequality::{Direction, Solution, solve};
 use super::model::{AccessExtent, MixedSizes, Model, Source};
 use super::reason::{Reason, ReasonKind};
+use super::view_ranges::limits_from_views;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
@@ -272,7 +275,8 @@ fn constraints(
             Shape::Undefined => final_shape(model, tensor, writers)?,
         };
         let text = print::access(&read.access, model);
-        add(&read.access.indices, &shape, fact_alternatives(&read.guards), read.access.origin.into(), &text)?;
+        let guards = with_known_extents(fact_alternatives(&read.guards), model);
+        add(&read.access.indices, &shape, guards, read.access.origin.into(), &text)?;
     }
     let text = format!("{}(…)", model.tensor(statement.target).name);
     let own_shape = match shape_before(model, statement.target, at, writers) {
@@ -290,6 +294,16 @@ fn constraints(
     Some(Ready::Constraints(constraints))
 }
 
+/// Substitutes the extents that are known in the facts of conditions.
+fn with_known_extents(mut alternatives: Vec<Facts>, model: &Model) -> Vec<Facts> {
+    for fact in alternatives.iter_mut().flatten() {
+        if let Some(settled) = model.with_extents(fact) {
+            *fact = settled;
+        }
+    }
+    alternatives
+}
+
 /// The hull of all statements that write a tensor, once all of them have ranges.
 fn final_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option<Vec<IndexExpr>> {
     let all = writers.writers_of(tensor);
@@ -298,10 +312,10 @@ fn final_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option
 }
 
 /// One past the greatest value of a variable, and the reasons for it.
-struct Limit {
-    var: VarId,
-    to: IndexExpr,
-    reasons: Vec<Reason>,
+pub(super) struct Limit {
+    pub var: VarId,
+    pub to: IndexExpr,
+    pub reasons: Vec<Reason>,
 }
 
 /// Runs the rounds of the paper. Returns true once every variable of the statement has a range.
@@ -317,6 +331,9 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
             return true;
         }
         let mut solved = solve_round(model, constraints, &open, None);
+        if solved.is_empty() {
+            solved = limits_from_views(model, at, &open);
+        }
         if solved.is_empty() {
             let left = model.statements[at].lowered.as_ref().map(|lowered| lowered.indices.clone());
             solved = solve_round(model, constraints, &open, left.as_deref());

@@ -1,5 +1,5 @@
-//! Defines [`Reason`], the origin of a variable's range: a `where` clause, an ordered loop or an
-//! access.
+//! Defines [`Reason`], the origin of a variable's range: a `where` clause, an ordered loop, an
+//! access, or an access through a view.
 
 use std::fmt;
 
@@ -30,6 +30,15 @@ pub enum ReasonKind {
         /// The greatest value that the access allows.
         last: String,
     },
+    /// An access through a view, which could be anywhere.
+    View {
+        /// The access as text.
+        access: String,
+        /// The variable's name.
+        variable: String,
+        /// The greatest value of the variable inside the tensor, without the offset of the access.
+        last: String,
+    },
 }
 
 impl fmt::Display for ReasonKind {
@@ -39,6 +48,9 @@ impl fmt::Display for ReasonKind {
             ReasonKind::Loop => f.write_str("declared by the loop"),
             ReasonKind::Access { access, variable, last } => {
                 write!(f, "`{access}` allows {variable} up to {last}")
+            }
+            ReasonKind::View { access, variable, last } => {
+                write!(f, "the view `{access}` takes {variable} up to {last}")
             }
         }
     }

@@ -46,7 +46,7 @@ impl MessageContext<'_> {
         values: (i64, i64),
         witness: &Witness,
     ) -> Diagnostic {
-        let access = self.access(id);
+        let access = self.with_origin(self.access(id));
         let name = &self.unchecked.tensor(access.tensor).name;
         let verb = if id.read.is_some() { "reads" } else { "writes" };
         let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self.unchecked));
@@ -56,13 +56,12 @@ impl MessageContext<'_> {
         for var in witness.vars.keys() {
             diagnostic = self.explain_range(diagnostic, *var);
         }
-        let (index, _) = values;
-        if index < 0 && !witness.vars.is_empty() {
+        if values.0 < 0 && !witness.vars.is_empty() {
             diagnostic = diagnostic.note("a variable starts at 0 unless `where` declares another range");
         }
         diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
         match id.read {
-            Some(_) => diagnostic.help(self.read_help(&access, dimension, index)),
+            Some(_) => diagnostic.help(self.read_help(&access, dimension, values.0)),
             None => diagnostic.help("shorten the range with `where`, or declare a larger size"),
         }
     }
@@ -81,8 +80,9 @@ impl MessageContext<'_> {
         };
         let at = self.vars_text(witness);
         let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
-        let last = extent - 1;
-        format!("{at}the index is {index}, but the indices of `{name}` are 0 to {last}{place}")
+        let first = self.origin(access.tensor, dimension, witness);
+        let (index, last) = (first + index, first + extent - 1);
+        format!("{at}the index is {index}, but the indices of `{name}` are {first} to {last}{place}")
     }
 
     /// Adds the range of a variable and its origin to the message.
@@ -112,23 +112,27 @@ impl MessageContext<'_> {
         diagnostic.note(format!("`{}` is a {what} here, not a variable", symbol.name))
     }
 
-    fn read_help(&self, access: &Access, dimension: usize, index: i64) -> String {
+    /// `stored` is the index from the first element of the tensor.
+    fn read_help(&self, access: &Access, dimension: usize, stored: i64) -> String {
         let text = |expr: &IndexExpr| print::index(expr, self.unchecked);
         let subscript = text(&access.indices[dimension]);
         let shape = self.unchecked.tensor(access.tensor).shape.as_ref();
         let extent = shape.and_then(|shape| shape.get(dimension)).cloned().unwrap_or_default();
-        let guard = match index < 0 {
-            true => format!("{subscript} >= 0"),
-            false => format!("{subscript} < {}", text(&extent)),
+        let first = self.symbolic_origin(access.tensor, dimension);
+        let end = first.add(&extent);
+        let guard = match stored < 0 {
+            true => format!("{subscript} >= {}", text(&first)),
+            false => format!("{subscript} < {}", text(&end)),
         };
-        let (access, last) = (print::access(access, self.unchecked), text(&extent.offset(-1)));
+        let (access, last) = (print::access(access, self.unchecked), text(&end.offset(-1)));
         format!(
-            "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, 0, {last})`"
+            "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, {}, {last})`",
+            text(&first)
         )
     }
 
     pub(super) fn unproved_bounds(&self, id: AccessId) -> Diagnostic {
-        let access = self.access(id);
+        let access = self.with_origin(self.access(id));
         let (text, name) =
             (print::access(&access, self.unchecked), &self.unchecked.tensor(access.tensor).name);
         let message = format!("`{text}` could not be proved to stay within `{name}`");

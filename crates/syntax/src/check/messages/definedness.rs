@@ -3,7 +3,7 @@
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::{TensorId, print};
 
-use super::{MessageContext, element_text};
+use super::MessageContext;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
@@ -48,14 +48,14 @@ impl MessageContext<'_> {
         let name = &self.unchecked.tensor(tensor).name;
         let (span, text): (Span, String) = match access.read {
             Some(read) => {
-                let access = &self.read(access.statement, read).access;
-                (access.origin.into(), print::access(access, self.unchecked))
+                let access = self.with_origin(self.read(access.statement, read).access.clone());
+                (access.origin.into(), print::access(&access, self.unchecked))
             }
             None => (self.statement(access.statement).target_span, name.clone()),
         };
         let message = format!("`{text}` needs elements that no earlier statement defines");
         let diagnostic = Diagnostic::error(Code::ReadBeforeWrite, span, message)
-            .label(format!("`{}` is not defined yet", element_text(name, element)));
+            .label(format!("`{}` is not defined yet", self.element_text(tensor, element, witness)));
         self.with_sizes(witness, diagnostic)
     }
 
@@ -71,7 +71,7 @@ impl MessageContext<'_> {
         let shape: Vec<String> =
             unchecked.shape.iter().flatten().map(|extent| print::index(extent, self.unchecked)).collect();
         let diagnostic = Diagnostic::error(Code::UndefinedElement, self.model.tensor(tensor).span, message)
-            .label(format!("`{}` is never defined", element_text(name, element)))
+            .label(format!("`{}` is never defined", self.element_text(tensor, element, witness)))
             .note(format!("`{name}` has the shape ({})", shape.join(", ")))
             .help("add a statement that defines the rest, or begin the range at 0");
         self.with_sizes(witness, diagnostic)

@@ -7,7 +7,7 @@ mod writes;
 
 use tilewright_ir::check::{AccessId, Finding, LargeNumber, Witness};
 use tilewright_ir::unchecked::{Parts, Read, UncheckedProgram};
-use tilewright_ir::{TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, SymbolId, TensorId, VarId};
 
 use super::model::{self, Model};
 use crate::diagnostic::{Code, Diagnostic};
@@ -138,8 +138,38 @@ impl MessageContext<'_> {
     }
 }
 
-/// `t(3, 0)`
-fn element_text(name: &str, element: &[i64]) -> String {
-    let element: Vec<String> = element.iter().map(i64::to_string).collect();
-    format!("{name}({})", element.join(", "))
+impl MessageContext<'_> {
+    /// The coordinate of a tensor's first element in the text.
+    fn symbolic_origin(&self, tensor: TensorId, dimension: usize) -> IndexExpr {
+        let origin = self.model.tensor(tensor).origin.as_ref();
+        origin.and_then(|origin| origin.get(dimension)).cloned().unwrap_or_default()
+    }
+
+    /// The coordinate of a tensor's first element, at the sizes of the witness.
+    fn origin(&self, tensor: TensorId, dimension: usize, witness: &Witness) -> i64 {
+        let given = |symbol: SymbolId| self.model.symbols[symbol.index()].value;
+        let origin = self.symbolic_origin(tensor, dimension).substitute(&mut |atom| match atom {
+            Atom::Symbol(symbol) => given(*symbol).map(IndexExpr::constant),
+            _ => None,
+        });
+        witness.eval(&origin).unwrap_or(0)
+    }
+
+    /// The access in the coordinates of the text.
+    fn with_origin(&self, mut access: Access) -> Access {
+        for (dimension, index) in access.indices.iter_mut().enumerate() {
+            *index = index.add(&self.symbolic_origin(access.tensor, dimension));
+        }
+        access
+    }
+
+    /// `t(3, 0)`, for an element that is counted from the first of the tensor.
+    fn element_text(&self, tensor: TensorId, element: &[i64], witness: &Witness) -> String {
+        let element: Vec<String> = element
+            .iter()
+            .enumerate()
+            .map(|(dimension, index)| (index + self.origin(tensor, dimension, witness)).to_string())
+            .collect();
+        format!("{}({})", self.unchecked.tensor(tensor).name, element.join(", "))
+    }
 }

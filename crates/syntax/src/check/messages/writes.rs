@@ -4,7 +4,7 @@
 use tilewright_ir::check::Witness;
 use tilewright_ir::{VarId, print};
 
-use super::{MessageContext, element_text};
+use super::MessageContext;
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 
@@ -37,7 +37,7 @@ impl MessageContext<'_> {
         second: &Witness,
     ) -> Diagnostic {
         let name = self.target_name(at);
-        let element = element_text(name, element);
+        let element = self.element_text(self.statement(at).target, element, second);
         let (one, other) = (self.vars_text(first), self.vars_text(second));
         let message = format!("this assigns some element of `{name}` more than once");
         let label = format!("`{element}` is assigned at {one} and at {other}");

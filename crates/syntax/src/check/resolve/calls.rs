@@ -1,13 +1,16 @@
 //! Checks the arguments of a call, and replaces the call by the resolved statements of the called
 //! function.
 
-use tilewright_ir::{DType, IndexExpr, TensorId, UnaryOp};
+use std::rc::Rc;
 
+use tilewright_ir::{DType, TensorId, UnaryOp};
+
+use super::views::{VIEW_FUNCTIONS, View, ViewState};
 use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
 use crate::check::model::EqualSizes;
-use crate::check::types;
 use crate::check::value::{Value, ValueKind};
+use crate::check::{lower, types};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::MOST_NESTING;
 use crate::span::Span;
@@ -25,6 +28,9 @@ impl Resolver<'_> {
     ) {
         if let Some(function) = self.module.function(&callee.text) {
             return self.call(targets, callee, function, arguments, span, scope);
+        }
+        if let Some(function) = self.called_view_function(callee, scope) {
+            return self.define_view(function, targets, callee, arguments, scope);
         }
         let is_value = scope.tensors.contains_key(&callee.text) || self.is_on_numbers(&callee.text);
         match targets {
@@ -46,8 +52,8 @@ impl Resolver<'_> {
                 self.poison(targets, scope);
             }
             _ => {
-                let candidates =
-                    self.module.functions.iter().map(|function| function.name.text.as_str()).collect();
+                let own = self.module.functions.iter().map(|function| function.name.text.as_str());
+                let candidates = own.chain(VIEW_FUNCTIONS).collect();
                 self.report_undefined(callee, "function", candidates);
                 self.poison(targets, scope);
             }
@@ -130,13 +136,20 @@ impl Resolver<'_> {
         for (param, argument) in
             function.params.iter().zip(arguments).filter(|(param, _)| !param.ty.dims.is_empty())
         {
-            let id = self.tensor_argument(param, argument, targets, scope)?;
-            inner.tensors.insert(param.name.text.clone(), id);
-            self.bind_sizes(param, id, argument.span, &mut inner);
-            tensors.push((param, id, argument.span));
+            let view = self.tensor_argument(param, argument, targets, scope)?;
+            bind_sizes(param, &view, argument.span, &mut inner);
+            match view.as_ref() {
+                View::Tensor(id) => {
+                    inner.tensors.insert(param.name.text.clone(), *id);
+                }
+                _ => {
+                    inner.views.insert(param.name.text.clone(), ViewState::Defined(view.clone()));
+                }
+            }
+            tensors.push((param, view, argument.span));
         }
-        for (param, id, argument) in tensors {
-            self.require_sizes(param, id, argument, &inner);
+        for (param, view, argument) in tensors {
+            self.require_sizes(param, &view, argument, &inner);
         }
         for (result, target) in function.results.iter().zip(targets) {
             let id = self.resolve_target(target, scope)?;
@@ -265,7 +278,7 @@ impl Resolver<'_> {
         argument: &Expr,
         targets: &[Name],
         scope: &Scope,
-    ) -> Option<TensorId> {
+    ) -> Option<Rc<View>> {
         let wanted = format!("`{}` is a tensor, so its argument must be the name of one", param.name.text);
         let ExprKind::Name(text) = &argument.kind else {
             self.report(
@@ -274,12 +287,18 @@ impl Resolver<'_> {
             );
             return None;
         };
-        let Some(id) = scope.tensors.get(text).copied() else {
-            let name = Name { text: text.clone(), span: argument.span };
-            self.report_undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
-            return None;
+        let view = match (scope.views.get(text), scope.tensors.get(text)) {
+            (Some(state), _) => self.known_view(&Name { text: text.clone(), span: argument.span }, state)?,
+            (None, Some(id)) => Rc::new(View::Tensor(*id)),
+            (None, None) => {
+                let name = Name { text: text.clone(), span: argument.span };
+                self.report_undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
+                return None;
+            }
         };
-        if let Some(target) = targets.iter().find(|target| target.text == *text) {
+        let id = view.tensor();
+        let is_it = |target: &&Name| scope.tensors.get(&target.text) == Some(&id);
+        if let Some(target) = targets.iter().find(is_it) {
             let message = format!("`{text}` is both an argument and a result of this call");
             self.report(
                 Diagnostic::error(Code::InPlace, target.span, message).help("give the result another name"),
@@ -301,7 +320,7 @@ impl Resolver<'_> {
             return None;
         }
         self.expect_argument_type(id, param, argument.span);
-        Some(id)
+        Some(view)
     }
 
     fn expect_argument_type(&mut self, id: TensorId, param: &Param, span: Span) {
@@ -322,27 +341,15 @@ impl Resolver<'_> {
         }
     }
 
-    /// Binds each size of the called function to the extent of the first argument that has it.
-    fn bind_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &mut Scope) {
-        for (at, dim) in param.ty.dims.iter().enumerate() {
-            if let ExprKind::Name(text) = &dim.kind
-                && !inner.sizes.contains_key(text)
-                && !inner.scalars.contains_key(text)
-            {
-                inner.sizes.insert(text.clone(), Value::new(ValueKind::Extent(id, at as u32), span));
-            }
-        }
-    }
-
     /// Requires that every extent of an argument equals the extent of the parameter.
-    fn require_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &Scope) {
+    fn require_sizes(&mut self, param: &Param, view: &View, span: Span, inner: &Scope) {
         for (at, dim) in param.ty.dims.iter().enumerate() {
             let Some(wanted) = self.size_expr(dim, inner) else { continue };
-            let found = IndexExpr::atom(tilewright_ir::Atom::Extent(id, at as u32));
+            let Some(found) = lower::index(&view.end(at, span), &mut self.model) else { continue };
             if wanted != found {
                 let what = format!(
                     "extent {at} of `{}`, which is parameter `{}` of `{}`",
-                    self.model.tensor(id).name,
+                    self.model.tensor(view.tensor()).name,
                     param.name.text,
                     inner.function
                 );
@@ -353,6 +360,18 @@ impl Resolver<'_> {
                     description: what,
                 });
             }
+        }
+    }
+}
+
+/// Binds each size of the called function to the extent of the first argument that has it.
+fn bind_sizes(param: &Param, view: &View, span: Span, inner: &mut Scope) {
+    for (at, dim) in param.ty.dims.iter().enumerate() {
+        if let ExprKind::Name(text) = &dim.kind
+            && !inner.sizes.contains_key(text)
+            && !inner.scalars.contains_key(text)
+        {
+            inner.sizes.insert(text.clone(), view.end(at, span));
         }
     }
 }

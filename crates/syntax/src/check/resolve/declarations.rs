@@ -137,6 +137,7 @@ impl Resolver<'_> {
             declared_dtype: ty.map(|ty| ty.dtype),
             rank: ty.map(|ty| ty.dims.len()),
             shape: declared.clone(),
+            origin: None,
             poisoned: ty.is_some() && declared.is_none(),
             declared,
         });
@@ -175,11 +176,21 @@ impl Resolver<'_> {
                     let rank = inner.indices.len();
                     self.declare_target(&inner.target, Some(rank), scope);
                 }
+                StmtKind::Call { targets, callee, .. }
+                    if self.called_view_function(callee, scope).is_some() =>
+                {
+                    self.declare_view(targets, scope);
+                }
                 StmtKind::Call { targets, callee, .. } => {
                     let ranks = match self.module.function(&callee.text) {
                         Some(function) => signature::result_ranks(self.module, function),
                         // The statement looks like a call, but defines a 0-dimensional tensor.
-                        None => vec![Some(0)],
+                        None if scope.tensors.contains_key(&callee.text)
+                            || self.is_on_numbers(&callee.text) =>
+                        {
+                            vec![Some(0)]
+                        }
+                        None => Vec::new(),
                     };
                     for (at, target) in targets.iter().enumerate() {
                         self.declare_target(target, ranks.get(at).copied().flatten(), scope);
@@ -239,7 +250,7 @@ impl Resolver<'_> {
                     tensor.span = target.span;
                 }
             }
-            None if scope.scalars.contains_key(&target.text) => {}
+            None if scope.scalars.contains_key(&target.text) || scope.views.contains_key(&target.text) => {}
             None => {
                 let id = self.add_tensor(target, Source::Local, None, None, scope);
                 self.model.tensors[id.index()].rank = rank;

@@ -80,6 +80,13 @@ impl Resolver<'_> {
         if let Some(value) = known {
             return Some(self.placed(value.kind.clone(), span));
         }
+        if let Some(state) = names.scope.views.get(text) {
+            let view = self.known_view(&Name { text: text.to_owned(), span }, state)?;
+            let tensor = self.model.tensor(view.tensor()).name.clone();
+            let message = format!("`{text}` is a view of `{tensor}`, but no subscript is given");
+            self.report(Diagnostic::error(Code::RankMismatch, span, message));
+            return None;
+        }
         if let Some(id) = names.scope.tensors.get(text).copied() {
             return match self.model.tensor(id).rank {
                 Some(0) => Some(Value::new(ValueKind::Load(id, Vec::new()), span)),
@@ -131,7 +138,12 @@ impl Resolver<'_> {
         span: Span,
         names: &StatementScope<'_>,
     ) -> Option<ValueKind> {
-        let Some(id) = names.scope.tensors.get(&name.text).copied() else {
+        let view = match names.scope.views.get(&name.text) {
+            Some(state) => Some(self.known_view(name, state)?),
+            None => None,
+        };
+        let tensor = view.as_ref().map(|view| view.tensor());
+        let Some(id) = tensor.or_else(|| names.scope.tensors.get(&name.text).copied()) else {
             self.report_undefined(name, "tensor", names.scope.tensors.keys().map(String::as_str).collect());
             return None;
         };
@@ -144,7 +156,10 @@ impl Resolver<'_> {
             );
             return None;
         }
-        Some(ValueKind::Extent(id, dimension))
+        Some(match view {
+            Some(view) => view.end(dimension as usize, span).kind,
+            None => ValueKind::Extent(id, dimension),
+        })
     }
 
     fn application(
@@ -155,8 +170,9 @@ impl Resolver<'_> {
         names: &mut StatementScope<'_>,
     ) -> Option<Value> {
         let is_function = self.module.function(&name.text).is_some() && builtin_named(&name.text).is_none();
-        let known =
-            names.scope.tensors.contains_key(&name.text) || (self.is_on_numbers(&name.text) && !is_function);
+        let known = names.scope.tensors.contains_key(&name.text)
+            || names.scope.views.contains_key(&name.text)
+            || (self.is_on_numbers(&name.text) && !is_function);
         if !known {
             self.report_unknown_application(name, names);
         }
@@ -165,6 +181,10 @@ impl Resolver<'_> {
         }
         let arguments: Vec<Option<Value>> =
             arguments.iter().map(|argument| self.expression(argument, names)).collect();
+        if let Some(view) = names.scope.views.get(&name.text) {
+            let view = self.known_view(name, view)?;
+            return self.read_view(&view, name, arguments, span, names);
+        }
         if let Some(id) = names.scope.tensors.get(&name.text).copied() {
             let rank = self.model.tensor(id).rank?;
             if rank != arguments.len() {

@@ -12,13 +12,14 @@ mod expressions;
 mod scalar_functions;
 mod signature;
 mod statements;
+mod views;
 
 use std::collections::{HashMap, HashSet};
 
 use tilewright_ir::{TensorId, VarId};
 
 use super::Bindings;
-use super::model::{LoopId, Model};
+use super::model::{LoopId, Model, ViewRead};
 use super::value::Value;
 use crate::ast::{Function, Module, Name, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
@@ -27,6 +28,7 @@ use crate::span::Span;
 
 pub(super) use scalar_functions::diagnose as diagnose_scalar_function;
 pub(super) use signature::builtin_named;
+use views::ViewState;
 
 /// The help text for a range that depends on a variable.
 pub(super) const DEPENDENT_RANGE_HELP: &str = "for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
@@ -84,6 +86,7 @@ struct Scope {
     sizes: HashMap<String, Value>,
     scalars: HashMap<String, Value>,
     tensors: HashMap<String, TensorId>,
+    views: HashMap<String, ViewState>,
     /// The loops around the call, outermost first. The called function has no names for their
     /// variables.
     outer_loops: Vec<LoopId>,
@@ -97,6 +100,8 @@ struct StatementScope<'a> {
     vars: Vec<(String, VarId)>,
     lets: HashMap<String, Value>,
     unknown: UnknownName,
+    /// The accesses through views.
+    view_reads: Vec<ViewRead>,
 }
 
 /// The meaning of a name without a definition.
@@ -123,6 +128,7 @@ impl Scope {
             sizes: HashMap::new(),
             scalars: HashMap::new(),
             tensors: HashMap::new(),
+            views: HashMap::new(),
             outer_loops: Vec::new(),
             loops: Vec::new(),
         }
@@ -132,13 +138,19 @@ impl Scope {
 impl Scope {
     /// A scope in which names are sizes and scalars, and no name becomes a variable.
     fn sizes_only(&self) -> StatementScope<'_> {
-        StatementScope { scope: self, vars: Vec::new(), lets: HashMap::new(), unknown: UnknownName::NoSize }
+        StatementScope::new(self, UnknownName::NoSize)
     }
 
     /// Every loop around a statement of the function, including those around the call, outermost
     /// first.
     fn all_loops(&self) -> impl Iterator<Item = LoopId> {
         self.outer_loops.iter().copied().chain(self.loops.iter().map(|(_, id)| *id))
+    }
+}
+
+impl<'a> StatementScope<'a> {
+    fn new(scope: &'a Scope, unknown: UnknownName) -> StatementScope<'a> {
+        StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), unknown, view_reads: Vec::new() }
     }
 }
 

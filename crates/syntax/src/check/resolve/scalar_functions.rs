@@ -6,7 +6,6 @@
 //! all types. The nodes of the result have the position of the call: the text of the standard
 //! functions is not part of the user's file.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use tilewright_ir::{BinaryOp, DType};
@@ -152,12 +151,7 @@ impl Resolver<'_> {
     }
 
     fn scalar_value(&mut self, function: &ScalarFunction, scope: &Scope) -> Option<Value> {
-        let mut names = StatementScope {
-            scope,
-            vars: Vec::new(),
-            lets: HashMap::new(),
-            unknown: UnknownName::NoParameter,
-        };
+        let mut names = StatementScope::new(scope, UnknownName::NoParameter);
         for (name, value) in &function.bindings {
             self.binding(name, value, None, &mut names)?;
         }

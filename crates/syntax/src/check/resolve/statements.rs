@@ -92,6 +92,8 @@ impl Resolver<'_> {
             "a scalar parameter"
         } else if scope.tensors.contains_key(&name.text) {
             "a tensor"
+        } else if scope.views.contains_key(&name.text) {
+            "a view"
         } else if scope.loops.iter().any(|(text, _)| *text == name.text) {
             "a loop variable"
         } else {
@@ -111,6 +113,14 @@ impl Resolver<'_> {
         };
         if function.is_some_and(twice) {
             // The collision of parameter and result has been reported already.
+            return None;
+        }
+        if scope.views.contains_key(&target.text) {
+            let message = format!("`{}` is a view and cannot be assigned", target.text);
+            self.report(
+                Diagnostic::error(Code::InvalidTarget, target.span, message)
+                    .help("assign to the tensor itself, or choose another name"),
+            );
             return None;
         }
         let Some(id) = scope.tensors.get(&target.text).copied() else {
@@ -167,8 +177,7 @@ impl Resolver<'_> {
             );
             return None;
         }
-        let mut names =
-            StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), unknown: UnknownName::Variable };
+        let mut names = StatementScope::new(scope, UnknownName::Variable);
         let ranges = self.clauses(&inner.clauses, &mut names);
         let indices: Option<Vec<Value>> =
             inner.indices.iter().map(|index| self.expression(index, &mut names)).collect();
@@ -200,8 +209,15 @@ impl Resolver<'_> {
             call: self.call_stack.first().map(|(_, span)| *span),
             loops: scope.all_loops().collect(),
             vars: names.vars.iter().map(|(_, id)| *id).collect(),
-            resolved: ResolvedStatement { indices, value, exists, ranges: ranges? },
+            resolved: ResolvedStatement {
+                indices,
+                value,
+                exists,
+                ranges: ranges?,
+                view_reads: names.view_reads,
+            },
             lowered: None,
+            view_reads: Vec::new(),
             has_ranges: false,
         })
     }
