@@ -10,10 +10,11 @@ use tilewright_ir::{
     index::Atom,
 };
 
+use crate::draft::borders::inside_border;
 use crate::draft::comparison::as_condition;
 pub use crate::draft::multiples::Multiple;
 use crate::draft::multiples::{multiples, with_constant_quotients};
-use crate::draft::simplify::{Ranges, split_clamp};
+use crate::draft::simplify::Ranges;
 
 /// The distance in memory that an access moves when a loop advances by one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +33,32 @@ pub fn stride<I: Ids>(indices: &[IndexExpr<I>], distances: &[i64], var: I::Var) 
         place.add(&unclamped(index).scale(*distance))
     });
     let place = place.merge_quotients();
+    // Quotients and remainders that belong together are merged first. A remainder that is left over
+    // is that of a tensor which begins again at its end.
+    let unwrapped = || linear_stride(&unwrapped(&place), var);
+    linear_stride(&place, var).or_else(unwrapped).map_or(Stride::Irregular, Stride::Elements)
+}
+
+/// The coefficient of a variable, if the expression is linear in it.
+fn linear_stride<I: Ids>(place: &IndexExpr<I>, var: I::Var) -> Option<i64> {
     if !place.mentions(var) {
-        return Stride::Elements(0);
+        return Some(0);
     }
-    let linear = place.split_on(&Atom::Var(var)).filter(|(_, rest)| !rest.mentions(var));
-    linear.and_then(|(coefficient, _)| coefficient.as_constant()).map_or(Stride::Irregular, Stride::Elements)
+    let (coefficient, rest) = place.split_on(&Atom::Var(var))?;
+    if rest.mentions(var) { None } else { coefficient.as_constant() }
 }
 
 /// Returns a subscript as it is away from the borders: without the constants that it is clamped to.
 fn unclamped<I: Ids>(index: &IndexExpr<I>) -> IndexExpr<I> {
     index.substitute(&mut |atom| match atom {
-        Atom::Min(pair) | Atom::Max(pair) => split_clamp(pair).map(|(free, _)| free.clone()),
+        Atom::Min(_) | Atom::Max(_) => inside_border(atom).map(|(free, _)| free),
         _ => None,
     })
+}
+
+/// Returns a subscript as it is away from the borders, also for wrapped and mirrored tensors.
+fn unwrapped<I: Ids>(index: &IndexExpr<I>) -> IndexExpr<I> {
+    index.substitute(&mut |atom| inside_border(atom).map(|(free, _)| free))
 }
 
 /// The accesses in an expression, including those inside subscripts.

@@ -903,6 +903,23 @@ fn conditions_of_padding_leave_the_inner_loops() {
 }
 
 #[test]
+fn borders_of_views_leave_the_inner_loops() {
+    for rule in ["repeat(I)", "mirror(I)", "reflect(I)", "wrap(I)", "constant(I, 0)"] {
+        let source = format!(
+            "def blur(float(H, W) I) -> (O) {{ v = {rule} O(y, x) = v(y - 1, x - 2) + v(y, x) + v(y + 1, x + 2) }}"
+        );
+        let sizes = [("H", 70), ("W", 200)];
+        let text = print::nest(&agrees(&source, &sizes, "split O.x -> xo, xi:16\nvectorize O.xi"));
+        let interior = "O[y, 16*xo + xi] = I[y - 1, 16*xo + xi - 2] + I[y, 16*xo + xi] + I[y + 1, 16*xo + xi + 2]";
+        assert!(text.contains(interior), "{rule}:\n{text}");
+        // Dimensions that are smaller than a vector, or than the distance beyond the edge.
+        for sizes in [[("H", 1), ("W", 1)], [("H", 2), ("W", 3)], [("H", 5), ("W", 17)]] {
+            agrees(&source, &sizes, "split O.x -> xo, xi:16\nvectorize O.xi");
+        }
+    }
+}
+
+#[test]
 fn sixteen_bit_floats_are_summed_wide() {
     let sum = "def sum(float16(N, M) I) -> (s) { s(m) +=! I(n, m) }";
     let nest = apply(&program(sum, &[("N", 40), ("M", 3)]), &schedule("reorder s.n, s.m"), &cpu()).unwrap();

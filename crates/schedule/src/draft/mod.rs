@@ -13,6 +13,7 @@
 //! producer that is computed inside a consumer's reduction runs anew in every iteration and is not
 //! part of that reduction.
 
+pub(crate) mod borders;
 mod build;
 mod changes;
 pub(crate) mod comparison;

@@ -7,14 +7,16 @@
 //! in the interior. Where that is so in enough iterations of the loop, its body becomes `if
 //! interior { body without the condition } else { body }`. A subscript that is clamped to a border,
 //! `max(0, min(x - 1, W - 1))`, contains the same kind of condition and is lifted in the same way.
+//! So do the subscripts of tensors that begin again at their end, `(x + 1) % W`, or are mirrored.
 
 use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Atom, Buffer, Expr, ExprKind, If, IndexExpr, LoopKind, LoopVarId, Stmt};
 use tilewright_ir::{LoopNest, walk};
 
 use super::stmts::{count_stores, duplicate, insert_choice};
+use crate::draft::borders::inside_border;
 use crate::draft::comparison::{as_condition, as_condition_unchecked, conjuncts};
-use crate::draft::simplify::{Ranges, split_clamp};
+use crate::draft::simplify::{Ranges, split_minima};
 
 /// The stores that the code may have with versions: this many, or this many times the number
 /// before.
@@ -78,8 +80,12 @@ impl Lifting<'_> {
             return stmts;
         }
         let holding: Vec<IndexExpr> = interior.iter().map(|own| own.condition.clone()).collect();
-        let mut conditions: Vec<IndexExpr> =
-            interior.into_iter().filter_map(|own| own.least).flatten().collect();
+        let mut conditions: Vec<IndexExpr> = interior
+            .into_iter()
+            .filter_map(|own| own.least)
+            .flatten()
+            .flat_map(|least| split_minima(&least))
+            .collect();
         conditions.sort();
         conditions.dedup();
         let concerns = |stmt: &Stmt| depends_on(stmt, &holding);
@@ -187,27 +193,14 @@ fn collect_in(
     expr.operands().iter().for_each(|operand| collect_in(operand, ranges, inside, visit));
 }
 
-/// Calls `visit` on the conditions under which a clamped subscript is not at its border, from
-/// the inside out.
+/// Calls `visit` on the conditions under which a subscript is not beyond its border, from the
+/// inside out.
 fn visit_clamp_conditions(index: &IndexExpr, visit: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
     index.substitute(&mut |atom| {
-        let (free, condition) = unclamped(atom)?;
+        let (free, condition) = inside_border(atom)?;
         visit(&condition);
         Some(free)
     })
-}
-
-/// The side of a minimum or maximum that is not a constant, and the condition under which it is the
-/// result.
-fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
-    let (pair, is_minimum) = match atom {
-        Atom::Min(pair) => (pair, true),
-        Atom::Max(pair) => (pair, false),
-        _ => return None,
-    };
-    let (free, border) = split_clamp(pair)?;
-    let condition = if is_minimum { border.sub(free) } else { free.sub(border) };
-    Some((free.clone(), condition))
 }
 
 /// Returns true when the loop decides the condition for enough of its iterations. The iterations
@@ -247,7 +240,7 @@ fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
     if let ExprKind::Load(access) = &mut expr.kind {
         for index in &mut access.indices {
             *index = index.substitute(&mut |atom| {
-                let (free, condition) = unclamped(atom)?;
+                let (free, condition) = inside_border(atom)?;
                 holding.contains(&condition).then_some(free)
             });
         }
