@@ -910,7 +910,8 @@ fn borders_of_views_leave_the_inner_loops() {
         );
         let sizes = [("H", 70), ("W", 200)];
         let text = print::nest(&agrees(&source, &sizes, "split O.x -> xo, xi:16\nvectorize O.xi"));
-        let interior = "O[y, 16*xo + xi] = I[y - 1, 16*xo + xi - 2] + I[y, 16*xo + xi] + I[y + 1, 16*xo + xi + 2]";
+        let interior =
+            "O[y, 16*xo + xi] = I[y - 1, 16*xo + xi - 2] + I[y, 16*xo + xi] + I[y + 1, 16*xo + xi + 2]";
         assert!(text.contains(interior), "{rule}:\n{text}");
         // Dimensions that are smaller than a vector, or than the distance beyond the edge.
         for sizes in [[("H", 1), ("W", 1)], [("H", 2), ("W", 3)], [("H", 5), ("W", 17)]] {

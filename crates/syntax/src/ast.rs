@@ -6,12 +6,22 @@ use crate::lexer::Suffix;
 use crate::span::Span;
 
 /// A name and its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Name {
-    /// The name.
+    /// The name. After `check::stages`, that of the element of a list has its number: `g[3]`.
     pub text: String,
     /// The position of the name.
     pub span: Span,
+    /// The number of an element of a list, `k + 1` in `g[k + 1]`. After `check::stages`, no name
+    /// has one.
+    pub element: Option<Box<Expr>>,
+}
+
+impl Name {
+    /// A name that is not an element of a list.
+    pub fn new(text: impl Into<String>, span: Span) -> Name {
+        Name { text: text.into(), span, element: None }
+    }
 }
 
 /// A file: a list of functions.
@@ -61,11 +71,15 @@ pub struct Function {
     pub is_incomplete: bool,
 }
 
-/// `const float(M, K) A`
+/// `const float(M, K) A`, or `static int levels = 8`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Whether the parameter is marked `const`.
     pub constant: bool,
+    /// Whether the parameter is marked `static`: its value is known when the program is checked.
+    pub is_static: bool,
+    /// The value of a static parameter that is not given.
+    pub default: Option<Expr>,
     /// The type of the parameter.
     pub ty: Type,
     /// The name of the parameter.
@@ -208,6 +222,8 @@ pub enum ExprKind {
     Bool(bool),
     /// A variable, size, scalar or 0-dimensional tensor.
     Name(String),
+    /// `g[k]`, without subscripts.
+    Element(Name),
     /// `A.1`
     Extent(Name, u32),
     /// `A(i, j)` or `exp(x)`

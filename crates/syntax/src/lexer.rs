@@ -39,6 +39,8 @@ pub enum TokenKind {
     Float(f64, Suffix),
     LeftParen,
     RightParen,
+    LeftBracket,
+    RightBracket,
     LeftBrace,
     RightBrace,
     Comma,
@@ -98,6 +100,8 @@ const SYMBOLS: &[(&str, TokenKind)] = &[
     (">", TokenKind::Greater),
     ("(", TokenKind::LeftParen),
     (")", TokenKind::RightParen),
+    ("[", TokenKind::LeftBracket),
+    ("]", TokenKind::RightBracket),
     ("{", TokenKind::LeftBrace),
     ("}", TokenKind::RightBrace),
     (",", TokenKind::Comma),
@@ -162,11 +166,11 @@ impl Lexer<'_> {
 
     /// `.5` is a number, except directly after a word: `A.1` is an extent.
     fn starts_fraction(&self) -> bool {
-        let behind_word = self
-            .tokens
-            .last()
-            .is_some_and(|last| last.span.end as usize == self.at && matches!(last.kind, TokenKind::Word(_)));
-        !behind_word && self.rest()[1..].starts_with(|next: char| next.is_ascii_digit())
+        let behind_name = self.tokens.last().is_some_and(|last| {
+            last.span.end as usize == self.at
+                && matches!(last.kind, TokenKind::Word(_) | TokenKind::RightBracket)
+        });
+        !behind_name && self.rest()[1..].starts_with(|next: char| next.is_ascii_digit())
     }
 
     fn word_or_number(&mut self) {
@@ -213,24 +217,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads a square bracket as a parenthesis. Only the opening bracket is reported.
-    fn bracket(&mut self, opens: bool) {
-        if opens {
-            let span = Span::new(self.at, self.at + 1);
-            self.diagnostics.push(
-                Diagnostic::error(Code::Syntax, span, "subscripts are written in parentheses")
-                    .help("write A(i, j)"),
-            );
-        }
-        self.push(if opens { TokenKind::LeftParen } else { TokenKind::RightParen }, 1);
-    }
-
     fn symbol(&mut self) {
-        match self.rest().as_bytes()[0] {
-            b'[' => return self.bracket(true),
-            b']' => return self.bracket(false),
-            _ => {}
-        }
         if let Some((text, kind)) = SYMBOLS.iter().find(|(text, _)| self.rest().starts_with(text)) {
             if *text == "/" && self.rest().starts_with("//") {
                 let span = Span::new(self.at, self.at + 2);

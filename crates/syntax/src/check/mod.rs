@@ -3,6 +3,7 @@
 //!
 //! | pass | file | finds |
 //! |---|---|---|
+//! | loops over stages, lists of tensors | `stages` | numbers that are not known |
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
@@ -31,6 +32,7 @@ mod ranges;
 mod reason;
 mod resolve;
 mod scalars;
+mod stages;
 mod types;
 mod unchecked;
 mod unused;
@@ -45,7 +47,7 @@ use tilewright_ir::check::Report;
 use tilewright_ir::unchecked::assemble;
 use tilewright_ir::{IndexExpr, Program, SymbolKind, verify_form};
 
-use crate::ast::{ExprKind, Function, Module, Name};
+use crate::ast::{ExprKind, Function, Module, Name, Param};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::Parsed;
 use crate::span::Span;
@@ -102,8 +104,7 @@ pub fn check(module: &Module, name: &str, bindings: &Bindings) -> Checked {
         Some(function) => check_function(module, function, bindings),
         None => {
             let message = format!("there is no function `{name}` in this file");
-            let diagnostics = vec![Diagnostic::error(Code::UndefinedName, Span::default(), message)];
-            Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() }
+            refused(vec![Diagnostic::error(Code::UndefinedName, Span::default(), message)])
         }
     }
 }
@@ -117,8 +118,13 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
     let mut already_reported: HashSet<(Code, Span)> = HashSet::new();
     let on_numbers =
         module.scalar_functions.iter().map(|function| resolve::diagnose_scalar_function(module, function));
-    let on_tensors =
-        module.functions.iter().map(|function| check_function(module, function, bindings).diagnostics);
+    // A function with an open static parameter is checked where it is called.
+    let is_closed = |function: &&Function| open_static(function, bindings).is_none();
+    let on_tensors = module
+        .functions
+        .iter()
+        .filter(is_closed)
+        .map(|function| check_function(module, function, bindings).diagnostics);
     let found = on_numbers.chain(on_tensors).flatten();
     diagnostics
         .extend(found.filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))));
@@ -152,7 +158,46 @@ pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// The first static parameter without a value, if there is one.
+fn open_static<'f>(function: &'f Function, bindings: &Bindings) -> Option<&'f Name> {
+    let is_open = |param: &&Param| {
+        param.is_static && param.default.is_none() && bindings.get(&param.name.text).is_none()
+    };
+    function.params.iter().find(is_open).map(|param| &param.name)
+}
+
+fn refused(diagnostics: Vec<Diagnostic>) -> Checked {
+    Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() }
+}
+
+/// Checks a function at the values of its static parameters: the given ones, else the defaults.
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
+    if !stages::has_stages(function) {
+        return check_expanded(module, function, bindings);
+    }
+    if let Some(name) = open_static(function, bindings) {
+        let message = format!("the static parameter `{}` has no value", name.text);
+        let help = format!("give it one: `static int {} = 8`", name.text);
+        return refused(vec![Diagnostic::error(Code::InvalidSize, name.span, message).help(help)]);
+    }
+    let mut statics = stages::call_statics(function, &[], &stages::Statics::new());
+    for param in function.params.iter().filter(|param| param.is_static) {
+        statics.extend(bindings.get(&param.name.text).map(|value| (param.name.text.clone(), value)));
+    }
+    let (expanded, mistakes) = stages::expand(module, function, &statics);
+    if mistakes.is_empty() {
+        let mut checked = check_expanded(module, &expanded, bindings);
+        // Each iteration of a loop over stages may have found the same mistake.
+        let mut already_reported = HashSet::new();
+        checked
+            .diagnostics
+            .retain(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0)));
+        return checked;
+    }
+    refused(mistakes)
+}
+
+fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
     let mut model = resolve::resolve(module, function, bindings);
     report_invalid_sizes(&mut model, function);
     let stops_checking =
@@ -161,7 +206,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         // No further check is meaningful for invalid sizes, or for a program that was resolved only
         // in part.
         let diagnostics = std::mem::take(&mut model.diagnostics);
-        return Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() };
+        return refused(diagnostics);
     }
     types::infer(&mut model);
     lower::lower_statements(&mut model);
@@ -190,14 +235,14 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     diagnostics.dedup();
-    let refused = model.is_incomplete || diagnostics.iter().any(Diagnostic::is_error);
+    let is_refused = model.is_incomplete || diagnostics.iter().any(Diagnostic::is_error);
     let reasons = model.vars.iter().map(|var| var.reasons.clone()).collect();
-    let program = if refused { None } else { assemble(unchecked, &definedness) };
+    let program = if is_refused { None } else { assemble(unchecked, &definedness) };
     let program = program.map(|program| Program {
         general: general.and_then(|unchecked| assemble(unchecked, &definedness)).map(Arc::new),
         ..program
     });
-    if !refused && program.is_none() {
+    if !is_refused && program.is_none() {
         debug_assert!(false, "`{}` is refused without a report", function.name.text);
         let name = &function.name.text;
         let message = format!("internal error: `{name}` has no program, and no error was reported");

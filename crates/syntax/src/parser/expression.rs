@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 
     fn name_or_application(&mut self) -> Parse<ExprKind> {
-        let name: Name = self.name("a value")?;
+        let name: Name = self.tensor_name("a value")?;
         if *self.peek() == TokenKind::LeftParen && !self.starts_line() {
             self.advance();
             return Ok(ExprKind::Apply(name, self.list("an argument", Self::expr)?));
@@ -141,6 +141,6 @@ impl Parser<'_> {
                 _ => self.report_expected("the number of a dimension, as in `A.1`"),
             };
         }
-        Ok(ExprKind::Name(name.text))
+        Ok(if name.element.is_some() { ExprKind::Element(name) } else { ExprKind::Name(name.text) })
     }
 }

@@ -180,7 +180,7 @@ impl Parser<'_> {
             TokenKind::Word(text) => {
                 let text = text.clone();
                 self.advance();
-                Ok(Name { text, span })
+                Ok(Name::new(text, span))
             }
             _ => self.report_expected(&format!("the name of {what}")),
         }
@@ -295,7 +295,51 @@ impl Parser<'_> {
         Ok(Function { name, params, results, body, is_incomplete: incomplete })
     }
 
+    /// Parses the name of a tensor, or of an element of a list: `g[k + 1]`.
+    fn tensor_name(&mut self, what: &str) -> Parse<Name> {
+        let mut name = self.name(what)?;
+        self.element_of(&mut name)?;
+        Ok(name)
+    }
+
+    /// Parses the number of an element, if there is one, and adds it to the name.
+    fn element_of(&mut self, name: &mut Name) -> Parse<()> {
+        if *self.peek() != TokenKind::LeftBracket || self.starts_line() {
+            return Ok(());
+        }
+        let open = self.span();
+        self.advance();
+        let number = self.expr()?;
+        if *self.peek() == TokenKind::Comma {
+            let message = "subscripts are written in parentheses";
+            let help = "write `A(i, j)`; square brackets are for lists of tensors, which have one index";
+            return self.report(Diagnostic::error(Code::Syntax, open, message).help(help));
+        }
+        self.expect(&TokenKind::RightBracket, "`]`")?;
+        name.span = name.span.to(self.previous_span());
+        name.element = Some(Box::new(number));
+        Ok(())
+    }
+
+    /// Parses `static int levels = 8`. The word `static` alone is an ordinary name.
+    fn static_param(&mut self) -> Parse<Param> {
+        self.advance();
+        let ty = self.ty()?;
+        if !ty.dims.is_empty() || !ty.dtype.is_integer() {
+            let message = "a static parameter is an integer";
+            let help = "write `static int levels = 8`";
+            return self.report(Diagnostic::error(Code::Syntax, ty.span, message).help(help));
+        }
+        let name = self.name("a parameter")?;
+        let default = if self.eat(&TokenKind::Assign) { Some(self.expr()?) } else { None };
+        Ok(Param { constant: false, is_static: true, default, ty, name })
+    }
+
     fn param(&mut self) -> Parse<Param> {
+        let is_type = |kind: &TokenKind| matches!(kind, TokenKind::Word(text) if type_named(text).is_some());
+        if self.is_at_word("static") && is_type(self.peek_ahead(1)) {
+            return self.static_param();
+        }
         let constant = self.is_at_word("const");
         if constant {
             self.advance();
@@ -309,12 +353,12 @@ impl Parser<'_> {
         }
         let ty = self.ty()?;
         let name = self.name("a parameter")?;
-        Ok(Param { constant, ty, name })
+        Ok(Param { constant, is_static: false, default: None, ty, name })
     }
 
     fn declaration(&mut self) -> Parse<Declaration> {
         let ty = if self.is_at_type() { Some(self.ty()?) } else { None };
-        let name = self.name("a result")?;
+        let name = self.tensor_name("a result")?;
         Ok(Declaration { ty, name })
     }
 

@@ -60,14 +60,14 @@ impl Parser<'_> {
             self.for_loop()?
         } else if self.is_at_type() {
             let ty = self.ty()?;
-            let name = self.name("a tensor")?;
+            let name = self.tensor_name("a tensor")?;
             StmtKind::Declare(Declaration { ty: Some(ty), name })
         } else if *self.peek() == TokenKind::LeftParen {
             self.advance();
-            let targets = self.list("a result", |parser| parser.name("a tensor"))?;
+            let targets = self.list("a result", |parser| parser.tensor_name("a tensor"))?;
             self.call(targets)?
         } else {
-            let target = self.name("a tensor")?;
+            let target = self.tensor_name("a tensor")?;
             match self.peek() {
                 TokenKind::Comma => self.call_with_bare_targets(target)?,
                 TokenKind::Assign if self.is_call_of_name() => self.call(vec![target])?,
@@ -85,7 +85,7 @@ impl Parser<'_> {
     fn call_with_bare_targets(&mut self, first: Name) -> Parse<StmtKind> {
         let mut targets = vec![first];
         while self.eat(&TokenKind::Comma) {
-            targets.push(self.name("a tensor")?);
+            targets.push(self.tensor_name("a tensor")?);
         }
         self.call(targets)
     }

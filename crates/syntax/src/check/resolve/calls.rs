@@ -9,6 +9,7 @@ use super::views::{VIEW_FUNCTIONS, View, ViewState};
 use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
 use crate::check::model::EqualSizes;
+use crate::check::stages::{self, Statics};
 use crate::check::value::{Value, ValueKind};
 use crate::check::{lower, types};
 use crate::diagnostic::{Code, Diagnostic};
@@ -83,17 +84,69 @@ impl Resolver<'_> {
             return;
         }
         let before = self.model.diagnostics.len();
-        if let Some(inner) = self.enter_call(targets, callee, function, arguments, scope) {
-            let mut inner = inner;
+        if stages::has_stages(function) {
+            if let Some((function, arguments)) = self.at_static_arguments(callee, function, arguments) {
+                self.inline(targets, callee, &function, &arguments, span, scope);
+            }
+        } else {
+            self.inline(targets, callee, function, arguments, span, scope);
+        }
+        if self.model.diagnostics.len() > before {
+            self.poison(targets, scope);
+        }
+    }
+
+    fn inline(
+        &mut self,
+        targets: &[Name],
+        callee: &Name,
+        function: &Function,
+        arguments: &[Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) {
+        if let Some(mut inner) = self.enter_call(targets, callee, function, arguments, scope) {
             inner.outer_loops = scope.all_loops().collect();
             inner.prefix = Some(self.next_prefix(&callee.text));
             self.call_stack.push((callee.text.clone(), span));
             self.function_body(function, &mut inner);
             self.call_stack.pop();
         }
-        if self.model.diagnostics.len() > before {
-            self.poison(targets, scope);
+    }
+
+    /// The function at the values of its static parameters, and the other arguments.
+    fn at_static_arguments(
+        &mut self,
+        callee: &Name,
+        function: &Function,
+        arguments: &[Expr],
+    ) -> Option<(Function, Vec<Expr>)> {
+        let is_optional = |param: &Param| param.is_static && param.default.is_some();
+        let least = function.params.iter().rposition(|param| !is_optional(param)).map_or(0, |last| last + 1);
+        if !(least..=function.params.len()).contains(&arguments.len()) {
+            let wanted = if arguments.len() < least { least } else { function.params.len() };
+            self.check_arity(callee, "argument", wanted, arguments.len(), function.name.span)?;
         }
+        let statics = stages::call_statics(function, arguments, &Statics::new());
+        for (param, argument) in function.params.iter().zip(arguments).filter(|(param, _)| param.is_static) {
+            if !statics.contains_key(&param.name.text) {
+                let message = format!(
+                    "the argument for the static parameter `{}` must be known when the program is checked",
+                    param.name.text
+                );
+                self.report(
+                    Diagnostic::error(Code::InvalidRange, argument.span, message)
+                        .secondary_label(param.name.span, "the parameter")
+                        .help("it may contain numbers and `static int` parameters"),
+                );
+                return None;
+            }
+        }
+        let (expanded, mistakes) = stages::expand(self.module, function, &statics);
+        let is_fine = mistakes.is_empty();
+        mistakes.into_iter().for_each(|mistake| self.report(mistake));
+        let others = function.params.iter().zip(arguments).filter(|(param, _)| !param.is_static);
+        is_fine.then(|| (expanded, others.map(|(_, argument)| argument.clone()).collect()))
     }
 
     /// The prefix of the names of a call's temporaries: `blur` for the first call of `blur`,
@@ -288,10 +341,10 @@ impl Resolver<'_> {
             return None;
         };
         let view = match (scope.views.get(text), scope.tensors.get(text)) {
-            (Some(state), _) => self.known_view(&Name { text: text.clone(), span: argument.span }, state)?,
+            (Some(state), _) => self.known_view(&Name::new(text.clone(), argument.span), state)?,
             (None, Some(id)) => Rc::new(View::Tensor(*id)),
             (None, None) => {
-                let name = Name { text: text.clone(), span: argument.span };
+                let name = Name::new(text.clone(), argument.span);
                 self.report_undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
                 return None;
             }

@@ -9,6 +9,7 @@ use super::{Resolver, Scope, signature};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
+use crate::check::stages::has_stages;
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -128,9 +129,9 @@ impl Resolver<'_> {
         scope: &mut Scope,
     ) -> TensorId {
         let id = TensorId(self.model.tensors.len() as u32);
-        let unique = scope.prefix.as_ref().map(|prefix| format!("{prefix}.{}", name.text));
+        let unique = self.unique_name(&name.text, scope);
         self.model.tensors.push(Tensor {
-            name: unique.unwrap_or_else(|| name.text.clone()),
+            name: unique,
             span: name.span,
             source,
             dtype: ty.map(|ty| ty.dtype),
@@ -143,6 +144,20 @@ impl Resolver<'_> {
         });
         scope.tensors.insert(name.text.clone(), id);
         id
+    }
+
+    /// The name of a tensor in the program. An element `g[3]` of a list is called `g_3`, with more
+    /// underscores if another tensor has that name.
+    fn unique_name(&mut self, name: &str, scope: &Scope) -> String {
+        let name = name.replace("][", "_").replace('[', "_").replace(']', "");
+        let mut unique = match &scope.prefix {
+            Some(prefix) => format!("{prefix}.{name}"),
+            None => name,
+        };
+        while !self.tensor_names.insert(unique.clone()) {
+            unique.push('_');
+        }
+        unique
     }
 
     /// Declares the results of the function that is checked.
@@ -183,6 +198,8 @@ impl Resolver<'_> {
                 }
                 StmtKind::Call { targets, callee, .. } => {
                     let ranks = match self.module.function(&callee.text) {
+                        // The ranks of such a function are known where it is inlined.
+                        Some(function) if has_stages(function) => Vec::new(),
                         Some(function) => signature::result_ranks(self.module, function),
                         // The statement looks like a call, but defines a 0-dimensional tensor.
                         None if scope.tensors.contains_key(&callee.text)
@@ -235,7 +252,7 @@ impl Resolver<'_> {
                 && !scope.sizes.contains_key(text)
                 && !scope.scalars.contains_key(text)
             {
-                let name = Name { text: text.clone(), span: dim.span };
+                let name = Name::new(text.clone(), dim.span);
                 self.report_undefined(&name, "size", scope.sizes.keys().map(String::as_str).collect());
             }
         }

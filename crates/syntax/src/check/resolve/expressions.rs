@@ -1,6 +1,6 @@
 //! Resolves the names in an [`Expr`] of the syntax tree to a [`Value`], and reports unknown names.
 
-use tilewright_ir::BinaryOp;
+use tilewright_ir::{BinaryOp, TensorId};
 
 use super::scalar_functions::{standard_named, standard_names};
 use super::signature::{Callable, builtin_names};
@@ -32,6 +32,7 @@ impl Resolver<'_> {
             ExprKind::Float(value, suffix) => ValueKind::Float(*value, *suffix),
             ExprKind::Bool(value) => ValueKind::Bool(*value),
             ExprKind::Name(text) => return self.name(text, expr.span, names),
+            ExprKind::Element(name) => return self.name(&name.text, expr.span, names),
             ExprKind::Extent(name, dimension) => self.extent(name, *dimension, expr.span, names)?,
             ExprKind::Apply(name, arguments) => return self.application(name, arguments, expr.span, names),
             ExprKind::Cast(dtype, operand) => {
@@ -81,7 +82,7 @@ impl Resolver<'_> {
             return Some(self.placed(value.kind.clone(), span));
         }
         if let Some(state) = names.scope.views.get(text) {
-            let view = self.known_view(&Name { text: text.to_owned(), span }, state)?;
+            let view = self.known_view(&Name::new(text, span), state)?;
             let tensor = self.model.tensor(view.tensor()).name.clone();
             let message = format!("`{text}` is a view of `{tensor}`, but no subscript is given");
             self.report(Diagnostic::error(Code::RankMismatch, span, message));
@@ -113,7 +114,7 @@ impl Resolver<'_> {
     }
 
     fn report_unknown_name(&mut self, text: &str, span: Span, names: &StatementScope<'_>) {
-        let name = Name { text: text.to_owned(), span };
+        let name = Name::new(text, span);
         let known = names.scope.sizes.keys().chain(names.scope.scalars.keys()).chain(names.lets.keys());
         let (what, help) = match names.unknown {
             UnknownName::NoParameter => {
@@ -186,7 +187,7 @@ impl Resolver<'_> {
             return self.read_view(&view, name, arguments, span, names);
         }
         if let Some(id) = names.scope.tensors.get(&name.text).copied() {
-            let rank = self.model.tensor(id).rank?;
+            let rank = self.known_rank(id, name)?;
             if rank != arguments.len() {
                 let message = format!(
                     "`{}` has {}, but {}",
@@ -210,6 +211,17 @@ impl Resolver<'_> {
             (None, Some(function)) => self.expand(function, name, arguments, span),
             (None, None) => self.standard(standard_named(&name.text)?, name, arguments, span),
         }
+    }
+
+    /// The rank of a tensor. A call that is not inlined yet hides it.
+    fn known_rank(&mut self, id: TensorId, name: &Name) -> Option<usize> {
+        let tensor = self.model.tensor(id);
+        let is_silent = !self.model.diagnostics.iter().any(Diagnostic::is_error);
+        if tensor.rank.is_none() && !tensor.poisoned && is_silent {
+            let message = format!("`{}` is read before a statement defines it", name.text);
+            self.report(Diagnostic::error(Code::ReadBeforeWrite, name.span, message));
+        }
+        self.model.tensor(id).rank
     }
 
     fn report_unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {

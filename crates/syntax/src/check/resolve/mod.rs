@@ -60,6 +60,8 @@ struct Resolver<'a> {
     call_stack: Vec<(String, Span)>,
     /// The number of times that each function was inlined.
     calls: HashMap<String, usize>,
+    /// The names of the tensors in the program.
+    tensor_names: HashSet<String>,
     /// The prefixes of the names of temporaries, one per call.
     prefixes: HashSet<String>,
     /// The position of the outermost call of a function on numbers that is being replaced.
@@ -162,6 +164,7 @@ impl<'a> Resolver<'a> {
             model: Model::default(),
             call_stack: Vec::new(),
             calls: HashMap::new(),
+            tensor_names: HashSet::new(),
             prefixes: HashSet::new(),
             call_span: None,
             has_too_large_value: false,

@@ -227,7 +227,7 @@ impl Resolver<'_> {
         scope: &Scope,
     ) -> Option<(Rc<View>, usize, &'e [Expr])> {
         let name = arguments.first().and_then(|first| match &first.kind {
-            ExprKind::Name(text) => Some(Name { text: text.clone(), span: first.span }),
+            ExprKind::Name(text) => Some(Name::new(text.clone(), first.span)),
             _ => None,
         });
         let (Some(name), [_, rest @ ..]) = (name, arguments) else {

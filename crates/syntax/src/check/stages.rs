@@ -1,0 +1,444 @@
+//! Expands loops over stages and lists of tensors.
+//!
+//! `for k in 0:n { g[k + 1] = down(g[k]) }` becomes one call for each `k`, with the elements of the
+//! list as tensors of their own: `g[1] = down(g[0])`, `g[2] = down(g[1])` and so on. The bounds and
+//! the numbers of elements must be known when the program is checked: they consist of numbers,
+//! static parameters and the variables of such loops. A `for` whose variable is in no square
+//! brackets stays an ordered loop.
+//!
+//! The pass works on the syntax tree, one function at a time, before names are resolved. Its result
+//! has no square brackets and no static parameters: these are replaced by their values.
+
+use std::collections::{HashMap, HashSet};
+
+use tilewright_ir::{BinaryOp, UnaryOp};
+
+use crate::ast::{
+    Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Stmt, StmtKind,
+};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::Suffix;
+use crate::span::Span;
+
+/// The maximal number of statements of one function after its loops are expanded.
+const MOST_STATEMENTS: usize = 10_000;
+
+/// The values of static parameters, by name.
+pub(super) type Statics = HashMap<String, i64>;
+
+/// Returns true when a function has static parameters or lists.
+pub(super) fn has_stages(function: &Function) -> bool {
+    function.params.iter().any(|param| param.is_static)
+        || function.results.iter().any(|result| result.name.element.is_some())
+        || body_mentions_list(&function.body, &mut |_| true)
+}
+
+/// The function without loops over stages, lists and static parameters.
+pub(super) fn expand(module: &Module, function: &Function, statics: &Statics) -> (Function, Vec<Diagnostic>) {
+    let mut expansion = Expansion {
+        module,
+        statics: statics.clone(),
+        iterations: Vec::new(),
+        known: function.results.iter().map(|result| result.name.text.clone()).collect(),
+        statements: 0,
+        diagnostics: Vec::new(),
+    };
+    let params = function
+        .params
+        .iter()
+        .filter(|param| !param.is_static)
+        .map(|param| {
+            let mut param = param.clone();
+            param.ty.dims.iter_mut().for_each(|dim| expansion.expression(dim));
+            param
+        })
+        .collect();
+    let results = function.results.iter().flat_map(|result| expansion.result(result)).collect();
+    let body = expansion.body(&function.body);
+    let is_incomplete = function.is_incomplete;
+    let expanded = Function { name: function.name.clone(), params, results, body, is_incomplete };
+    (expanded, expansion.diagnostics)
+}
+
+/// The value of an expression of numbers and static parameters.
+pub(super) fn static_value(expr: &Expr, statics: &Statics) -> Option<i64> {
+    Some(match &expr.kind {
+        ExprKind::Int(number, _) => i64::try_from(*number).ok()?,
+        ExprKind::Bool(truth) => i64::from(*truth),
+        ExprKind::Name(text) => *statics.get(text)?,
+        ExprKind::Unary(UnaryOp::Neg, operand) => static_value(operand, statics)?.checked_neg()?,
+        ExprKind::Unary(UnaryOp::Not, operand) => i64::from(static_value(operand, statics)? == 0),
+        ExprKind::Binary(op, operands) => {
+            static_binary(*op, static_value(&operands[0], statics)?, static_value(&operands[1], statics)?)?
+        }
+        ExprKind::Ternary(operands) => {
+            let chosen = if static_value(&operands[0], statics)? != 0 { 1 } else { 2 };
+            static_value(&operands[chosen], statics)?
+        }
+        ExprKind::Apply(name, arguments) => {
+            let values: Option<Vec<i64>> =
+                arguments.iter().map(|argument| static_value(argument, statics)).collect();
+            match name.text.as_str() {
+                "min" => values?.into_iter().min()?,
+                "max" => values?.into_iter().max()?,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn static_binary(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
+    use tilewright_ir::index::{floor_div, floor_mod};
+    Some(match op {
+        BinaryOp::Add => left.checked_add(right)?,
+        BinaryOp::Sub => left.checked_sub(right)?,
+        BinaryOp::Mul => left.checked_mul(right)?,
+        BinaryOp::Div => floor_div(left, right)?,
+        BinaryOp::Mod if right != 0 => floor_mod(left, right),
+        BinaryOp::Equal => i64::from(left == right),
+        BinaryOp::NotEqual => i64::from(left != right),
+        BinaryOp::Less => i64::from(left < right),
+        BinaryOp::LessEqual => i64::from(left <= right),
+        BinaryOp::Greater => i64::from(left > right),
+        BinaryOp::GreaterEqual => i64::from(left >= right),
+        BinaryOp::And => i64::from(left != 0 && right != 0),
+        BinaryOp::Or => i64::from(left != 0 || right != 0),
+        _ => return None,
+    })
+}
+
+struct Expansion<'a> {
+    module: &'a Module,
+    /// The values of static parameters, and of the variables of the loops around a statement.
+    statics: Statics,
+    /// For each loop around a statement, the number of its iteration, and the new names of the
+    /// tensors that belong to the iteration.
+    iterations: Vec<(i64, HashMap<String, String>)>,
+    /// The tensors that are not local to an iteration.
+    known: HashSet<String>,
+    statements: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Expansion<'_> {
+    fn result(&mut self, result: &Declaration) -> Vec<Declaration> {
+        let mut ty = result.ty.clone();
+        ty.iter_mut().flat_map(|ty| &mut ty.dims).for_each(|dim| self.expression(dim));
+        let Some(count) = &result.name.element else {
+            return vec![Declaration { ty, name: result.name.clone() }];
+        };
+        let Some(count) = self.number(count, "the number of tensors in a list") else { return Vec::new() };
+        if count < 1 || count as usize > MOST_STATEMENTS {
+            let message = format!("a list has 1 to {MOST_STATEMENTS} tensors, and this one has {count}");
+            self.diagnostics.push(Diagnostic::error(Code::InvalidSize, result.name.span, message));
+            return Vec::new();
+        }
+        (0..count).map(|at| Declaration { ty: ty.clone(), name: element_name(&result.name, at) }).collect()
+    }
+
+    fn body(&mut self, body: &[Stmt]) -> Vec<Stmt> {
+        let mut expanded = Vec::new();
+        for statement in body {
+            self.statement(statement, &mut expanded);
+        }
+        expanded
+    }
+
+    fn statement(&mut self, statement: &Stmt, expanded: &mut Vec<Stmt>) {
+        if self.statements >= MOST_STATEMENTS {
+            return;
+        }
+        let kind = match &statement.kind {
+            StmtKind::For { var, from, to, body }
+                if body_mentions_list(body, &mut |number| mentions(number, &var.text)) =>
+            {
+                return self.stages(var, (from, to), body, expanded);
+            }
+            StmtKind::For { var, from, to, body } => {
+                let (mut from, mut to) = (from.clone(), to.clone());
+                self.expression(&mut from);
+                self.expression(&mut to);
+                StmtKind::For { var: var.clone(), from, to, body: self.body(body) }
+            }
+            StmtKind::Comprehension(inner) => StmtKind::Comprehension(self.comprehension(inner)),
+            StmtKind::Declare(declaration) => {
+                let mut declaration = declaration.clone();
+                self.name(&mut declaration.name);
+                let dims = declaration.ty.iter_mut().flat_map(|ty| &mut ty.dims);
+                dims.for_each(|dim| self.expression(dim));
+                StmtKind::Declare(declaration)
+            }
+            StmtKind::Call { targets, callee, arguments, value } => {
+                let targets = self.targets(targets, callee, arguments);
+                let mut arguments = arguments.clone();
+                arguments.iter_mut().for_each(|argument| self.expression(argument));
+                StmtKind::Call { targets, callee: callee.clone(), arguments, value: *value }
+            }
+        };
+        self.count(statement.span);
+        if self.iterations.is_empty() {
+            self.known.extend(targets_of(std::slice::from_ref(statement)).into_iter().map(str::to_owned));
+        }
+        expanded.push(Stmt { kind, span: statement.span });
+    }
+
+    fn count(&mut self, span: Span) {
+        self.statements += 1;
+        if self.statements == MOST_STATEMENTS {
+            let message =
+                format!("more than {MOST_STATEMENTS} statements after loops over stages are expanded");
+            self.diagnostics.push(Diagnostic::error(Code::TooComplex, span, message));
+        }
+    }
+
+    /// Expands a loop over stages. Tensors that the loop defines for the first time belong to an
+    /// iteration, and have its number in their names.
+    fn stages(&mut self, var: &Name, (from, to): (&Expr, &Expr), body: &[Stmt], expanded: &mut Vec<Stmt>) {
+        let what = "the bounds of a loop over stages";
+        let (Some(from), Some(to)) = (self.number(from, what), self.number(to, what)) else { return };
+        if self.statics.contains_key(&var.text) {
+            let message = format!("a loop variable cannot be called `{}`, which is taken", var.text);
+            self.diagnostics
+                .push(Diagnostic::error(Code::NameCollision, var.span, message).help("choose another name"));
+            return;
+        }
+        let is_local = |name: &&str| !self.known.contains(*name) && self.new_name(name).is_none();
+        let locals: Vec<String> = targets_of(body).into_iter().filter(is_local).map(str::to_owned).collect();
+        for value in from..to {
+            if self.statements >= MOST_STATEMENTS {
+                break;
+            }
+            self.statics.insert(var.text.clone(), value);
+            let outer: String = self.iterations.iter().map(|(value, _)| format!("[{value}]")).collect();
+            let renamed = locals.iter().map(|name| (name.clone(), format!("{name}{outer}[{value}]")));
+            self.iterations.push((value, renamed.collect()));
+            let statements = self.body(body);
+            self.iterations.pop();
+            expanded.extend(statements);
+        }
+        self.statics.remove(&var.text);
+    }
+
+    fn new_name(&self, name: &str) -> Option<&String> {
+        self.iterations.iter().rev().find_map(|(_, renamed)| renamed.get(name))
+    }
+
+    fn comprehension(&mut self, inner: &Comprehension) -> Comprehension {
+        let mut inner = inner.clone();
+        self.name(&mut inner.target);
+        inner.indices.iter_mut().for_each(|index| self.expression(index));
+        self.expression(&mut inner.value);
+        for clause in &mut inner.clauses {
+            match clause {
+                Clause::In { name, from, to } => {
+                    self.refuse_static(name);
+                    self.expression(from);
+                    self.expression(to);
+                }
+                Clause::Let { name, value } => {
+                    self.refuse_static(name);
+                    self.expression(value);
+                }
+                Clause::Exists(expr) => self.expression(expr),
+            }
+        }
+        inner
+    }
+
+    fn refuse_static(&mut self, name: &Name) {
+        if self.statics.contains_key(&name.text) {
+            let message =
+                format!("`{}` is a static parameter or the variable of a loop over stages", name.text);
+            let diagnostic = Diagnostic::error(Code::NameCollision, name.span, message);
+            self.diagnostics.push(diagnostic.help("choose another name"));
+        }
+    }
+
+    /// The targets of a call, with all elements of a target that receives a list.
+    fn targets(&mut self, targets: &[Name], callee: &Name, arguments: &[Expr]) -> Vec<Name> {
+        let function = self.module.function(&callee.text);
+        let mut all = Vec::new();
+        for (at, target) in targets.iter().enumerate() {
+            let mut target = target.clone();
+            self.name(&mut target);
+            let count = function
+                .and_then(|function| function.results.get(at)?.name.element.as_deref())
+                .zip(function)
+                .and_then(|(count, function)| {
+                    static_value(count, &call_statics(function, arguments, &self.statics))
+                });
+            match count {
+                Some(count) => all.extend((0..count.clamp(0, 10_000)).map(|at| element_name(&target, at))),
+                None => all.push(target),
+            }
+        }
+        all
+    }
+
+    /// Replaces the number of an element by its value.
+    fn name(&mut self, name: &mut Name) {
+        if let Some(number) = name.element.take() {
+            if let Some(number) = self.number(&number, "the number of an element of a list") {
+                name.text = format!("{}[{number}]", name.text);
+            }
+        } else if let Some(renamed) = self.new_name(&name.text) {
+            name.text = renamed.clone();
+        }
+    }
+
+    /// Replaces static names by their values, and elements of lists by their names.
+    fn expression(&mut self, expr: &mut Expr) {
+        match &mut expr.kind {
+            ExprKind::Name(text) => {
+                if let Some(value) = self.statics.get(text) {
+                    expr.kind = number(*value, expr.span);
+                } else if let Some(renamed) = self.new_name(text) {
+                    *text = renamed.clone();
+                }
+            }
+            ExprKind::Element(name) => {
+                self.name(name);
+                expr.kind = ExprKind::Name(std::mem::take(&mut name.text));
+            }
+            ExprKind::Extent(name, _) => self.name(name),
+            ExprKind::Apply(name, arguments) => {
+                self.name(name);
+                arguments.iter_mut().for_each(|argument| self.expression(argument));
+            }
+            ExprKind::Cast(_, operand) | ExprKind::Unary(_, operand) => self.expression(operand),
+            ExprKind::Binary(_, operands) => {
+                operands.iter_mut().for_each(|operand| self.expression(operand));
+            }
+            ExprKind::Ternary(operands) => match static_value(&operands[0], &self.statics) {
+                // The other branch may name an element that does not exist.
+                Some(chosen) => {
+                    let mut chosen = operands[if chosen != 0 { 1 } else { 2 }].clone();
+                    self.expression(&mut chosen);
+                    *expr = chosen;
+                }
+                None => operands.iter_mut().for_each(|operand| self.expression(operand)),
+            },
+            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
+        }
+    }
+
+    /// A value that must be known when the program is checked.
+    fn number(&mut self, expr: &Expr, what: &str) -> Option<i64> {
+        let value = static_value(expr, &self.statics);
+        if value.is_none() {
+            let message = format!("{what} must be known when the program is checked");
+            let help =
+                "it may contain numbers, `static int` parameters and the variables of loops over stages";
+            self.diagnostics.push(
+                Diagnostic::error(Code::InvalidRange, expr.span, message)
+                    .help(help)
+                    .help("the element of a tensor is written with parentheses: `x(i)`"),
+            );
+        }
+        value
+    }
+}
+
+/// The values of the static parameters of a called function, as far as they are known. Arguments
+/// that are left out have the default.
+pub(super) fn call_statics(function: &Function, arguments: &[Expr], outside: &Statics) -> Statics {
+    let mut statics = Statics::new();
+    for (at, param) in function.params.iter().enumerate().filter(|(_, param)| param.is_static) {
+        let value = match arguments.get(at) {
+            Some(argument) => static_value(argument, outside),
+            None => param.default.as_ref().and_then(|default| static_value(default, &statics)),
+        };
+        if let Some(value) = value {
+            statics.insert(param.name.text.clone(), value);
+        }
+    }
+    statics
+}
+
+fn element_name(list: &Name, at: i64) -> Name {
+    Name::new(format!("{}[{at}]", list.text), list.span)
+}
+
+/// A number as an expression.
+fn number(value: i64, span: Span) -> ExprKind {
+    let magnitude = ExprKind::Int(i128::from(value).abs(), Suffix::None);
+    match value < 0 {
+        true => ExprKind::Unary(UnaryOp::Neg, Box::new(Expr::new(magnitude, span))),
+        false => magnitude,
+    }
+}
+
+/// The names without a number of an element that statements define.
+fn targets_of(body: &[Stmt]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for statement in body {
+        let own: Vec<&Name> = match &statement.kind {
+            StmtKind::Comprehension(inner) => vec![&inner.target],
+            StmtKind::Declare(declaration) => vec![&declaration.name],
+            StmtKind::Call { targets, .. } => targets.iter().collect(),
+            StmtKind::For { body, .. } => {
+                names.extend(targets_of(body));
+                Vec::new()
+            }
+        };
+        names.extend(own.into_iter().filter(|name| name.element.is_none()).map(|name| name.text.as_str()));
+    }
+    names
+}
+
+/// Returns true when a number in square brackets satisfies the test.
+fn body_mentions_list(body: &[Stmt], test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    body.iter().any(|statement| match &statement.kind {
+        StmtKind::Comprehension(inner) => {
+            name_mentions(&inner.target, test)
+                || inner.indices.iter().chain([&inner.value]).any(|expr| mentions_list(expr, test))
+                || inner.clauses.iter().any(|clause| match clause {
+                    Clause::In { from, to, .. } => mentions_list(from, test) || mentions_list(to, test),
+                    Clause::Let { value, .. } => mentions_list(value, test),
+                    Clause::Exists(expr) => mentions_list(expr, test),
+                })
+        }
+        StmtKind::Declare(declaration) => {
+            name_mentions(&declaration.name, test)
+                || declaration.ty.iter().flat_map(|ty| &ty.dims).any(|dim| mentions_list(dim, test))
+        }
+        StmtKind::Call { targets, arguments, .. } => {
+            targets.iter().any(|target| name_mentions(target, test))
+                || arguments.iter().any(|argument| mentions_list(argument, test))
+        }
+        StmtKind::For { from, to, body, .. } => {
+            mentions_list(from, test) || mentions_list(to, test) || body_mentions_list(body, test)
+        }
+    })
+}
+
+fn name_mentions(name: &Name, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    name.element.as_deref().is_some_and(test)
+}
+
+fn mentions_list(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    let own = match &expr.kind {
+        ExprKind::Element(name) | ExprKind::Extent(name, _) | ExprKind::Apply(name, _) => {
+            name_mentions(name, test)
+        }
+        _ => false,
+    };
+    own || operands(expr).iter().any(|operand| mentions_list(operand, test))
+}
+
+/// Returns true when an expression contains a name.
+fn mentions(expr: &Expr, name: &str) -> bool {
+    matches!(&expr.kind, ExprKind::Name(text) if text == name)
+        || operands(expr).iter().any(|operand| mentions(operand, name))
+}
+
+fn operands(expr: &Expr) -> &[Expr] {
+    match &expr.kind {
+        ExprKind::Apply(_, arguments) => arguments,
+        ExprKind::Cast(_, operand) | ExprKind::Unary(_, operand) => std::slice::from_ref(operand),
+        ExprKind::Binary(_, operands) => operands.as_slice(),
+        ExprKind::Ternary(operands) => operands.as_slice(),
+        _ => &[],
+    }
+}
