@@ -8,11 +8,11 @@ use crate::span::Span;
 /// A name and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Name {
-    /// The name. After `check::stages`, that of the element of a list has its number: `g[3]`.
+    /// The name. After `check::expand`, that of the element of a list has its number: `g[3]`.
     pub text: String,
     /// The position of the name.
     pub span: Span,
-    /// The number of an element of a list, `k + 1` in `g[k + 1]`. After `check::stages`, no name
+    /// The number of an element of a list, `k + 1` in `g[k + 1]`. After `check::expand`, no name
     /// has one.
     pub element: Option<Box<Expr>>,
 }
@@ -55,11 +55,13 @@ pub struct ScalarParam {
     pub name: Name,
 }
 
-/// `def name(params) -> (results) { body }`
+/// `def name<T>(params) -> (results) { body }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// The name of the function.
     pub name: Name,
+    /// The names that stand for element types, as in `def twice<T>(T(N) x)`.
+    pub type_params: Vec<Name>,
     /// The parameters, which the caller supplies.
     pub params: Vec<Param>,
     /// The results, which the caller receives.
@@ -98,8 +100,10 @@ pub struct Declaration {
 /// `float(M, K)`, or `float` for a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Type {
-    /// The element type.
+    /// The element type. Where `parameter` names it, `check::expand` sets it.
     pub dtype: DType,
+    /// The type parameter that stands for the element type, if one does.
+    pub parameter: Option<String>,
     /// The extents; empty for a scalar.
     pub dims: Vec<Expr>,
     /// The position of the type.
@@ -224,12 +228,19 @@ pub enum ExprKind {
     Name(String),
     /// `g[k]`, without subscripts.
     Element(Name),
+    /// `..`: any number of leading dimensions, or the subscripts for them.
+    Dimensions,
     /// `A.1`
     Extent(Name, u32),
     /// `A(i, j)` or `exp(x)`
     Apply(Name, Vec<Expr>),
     /// `float(x)`
     Cast(DType, Box<Expr>),
+    /// A value converted to the element type of a tensor. Only a reduction of several values has
+    /// this.
+    CastLike(Name, Box<Expr>),
+    /// The value that a reduction begins with. Only a reduction of several values has this.
+    Neutral(ReduceOp),
     /// `-x`
     Unary(UnaryOp, Box<Expr>),
     /// `x + y`
@@ -244,7 +255,9 @@ impl Expr {
         let tallest = |operands: &[Expr]| operands.iter().map(|operand| operand.height).max().unwrap_or(0);
         let below = match &kind {
             ExprKind::Apply(_, arguments) => tallest(arguments),
-            ExprKind::Cast(_, operand) | ExprKind::Unary(_, operand) => operand.height,
+            ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
+                operand.height
+            }
             ExprKind::Binary(_, operands) => tallest(operands.as_slice()),
             ExprKind::Ternary(operands) => tallest(operands.as_slice()),
             _ => 0,

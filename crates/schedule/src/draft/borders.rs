@@ -1,8 +1,7 @@
 //! Recognises subscripts that a border changes: clamped, wrapped and mirrored ones.
 //!
-//! Away from the border, each of them is a plain subscript. Lowering makes a version of the code for
-//! the interior (`lower::conditions`), and the analysis of strides looks only at the
-//! interior.
+//! Away from the border, each of them is a plain subscript. Lowering makes a version of the code
+//! for the interior (`lower::conditions`), and the analysis of strides looks only at the interior.
 
 use tilewright_ir::ids::Ids;
 use tilewright_ir::{Atom, IndexExpr};

@@ -361,6 +361,8 @@ fn lower_in_own_type(value: &Value, own: DType, model: &mut Model) -> Option<Exp
         }
         ValueKind::Call(builtin, arguments) => call(*builtin, arguments, compute, model)?,
         ValueKind::Cast(dtype, operand) => cast(*dtype, operand, model)?,
+        ValueKind::CastLike(tensor, operand) => cast(model.tensor(*tensor).dtype?, operand, model)?,
+        ValueKind::Neutral(op) => Expr::literal(compute, tilewright_ir::arithmetic::neutral(*op, own)),
         ValueKind::Saturate(dtype, operand) => saturate(*dtype, operand, model)?,
         ValueKind::Unary(UnaryOp::Not, operand) => {
             let operand = condition(operand, model)?;

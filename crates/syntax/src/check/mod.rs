@@ -3,7 +3,7 @@
 //!
 //! | pass | file | finds |
 //! |---|---|---|
-//! | loops over stages, lists of tensors | `stages` | numbers that are not known |
+//! | loops over stages, lists of tensors, generic functions | `expand` | numbers that are not known |
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | integer scalars used only as values | `scalars` | |
@@ -23,6 +23,7 @@
 
 mod ambiguous_ranges;
 mod equal_sizes;
+mod expand;
 mod inequality;
 mod lower;
 mod messages;
@@ -32,7 +33,6 @@ mod ranges;
 mod reason;
 mod resolve;
 mod scalars;
-mod stages;
 mod types;
 mod unchecked;
 mod unused;
@@ -45,12 +45,13 @@ use std::sync::Arc;
 
 use tilewright_ir::check::Report;
 use tilewright_ir::unchecked::assemble;
-use tilewright_ir::{IndexExpr, Program, SymbolKind, verify_form};
+use tilewright_ir::{DType, IndexExpr, Program, SymbolKind, verify_form};
 
 use crate::ast::{ExprKind, Function, Module, Name, Param};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::Parsed;
 use crate::span::Span;
+use expand::Instance;
 use model::Model;
 pub use reason::{Reason, ReasonKind};
 
@@ -120,11 +121,11 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
         module.scalar_functions.iter().map(|function| resolve::diagnose_scalar_function(module, function));
     // A function with an open static parameter is checked where it is called.
     let is_closed = |function: &&Function| open_static(function, bindings).is_none();
-    let on_tensors = module
-        .functions
-        .iter()
-        .filter(is_closed)
-        .map(|function| check_function(module, function, bindings).diagnostics);
+    let on_tensors_of = |function: &Function| match expand::is_generic(function) {
+        true => diagnose_generic(module, function, bindings),
+        false => check_function(module, function, bindings).diagnostics,
+    };
+    let on_tensors = module.functions.iter().filter(is_closed).map(on_tensors_of);
     let found = on_numbers.chain(on_tensors).flatten();
     diagnostics
         .extend(found.filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))));
@@ -166,13 +167,39 @@ fn open_static<'f>(function: &'f Function, bindings: &Bindings) -> Option<&'f Na
     function.params.iter().find(is_open).map(|param| &param.name)
 }
 
+/// Checks a generic function by itself, at some types and numbers of leading dimensions. Returns
+/// the mistakes if every one of these instances has some.
+fn diagnose_generic(module: &Module, function: &Function, bindings: &Bindings) -> Vec<Diagnostic> {
+    let mut first = None;
+    for dtype in [DType::Float32, DType::Int32, DType::UInt8] {
+        let types = function.type_params.iter().map(|name| (name.text.clone(), dtype)).collect();
+        let statics = static_values(function, bindings);
+        let instance = Instance { statics, types, leading: 1 };
+        let diagnostics = check_instance(module, function, &instance, bindings).diagnostics;
+        if !diagnostics.iter().any(Diagnostic::is_error) {
+            return Vec::new();
+        }
+        first.get_or_insert(diagnostics);
+    }
+    first.unwrap_or_default()
+}
+
+/// The values of the static parameters: the given ones, else the defaults.
+fn static_values(function: &Function, bindings: &Bindings) -> expand::Statics {
+    let mut statics = expand::call_statics(function, &[], &expand::Statics::new());
+    for param in function.params.iter().filter(|param| param.is_static) {
+        statics.extend(bindings.get(&param.name.text).map(|value| (param.name.text.clone(), value)));
+    }
+    statics
+}
+
 fn refused(diagnostics: Vec<Diagnostic>) -> Checked {
     Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() }
 }
 
 /// Checks a function at the values of its static parameters: the given ones, else the defaults.
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
-    if !stages::has_stages(function) {
+    if !expand::is_expanded(function) {
         return check_expanded(module, function, bindings);
     }
     if let Some(name) = open_static(function, bindings) {
@@ -180,11 +207,18 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         let help = format!("give it one: `static int {} = 8`", name.text);
         return refused(vec![Diagnostic::error(Code::InvalidSize, name.span, message).help(help)]);
     }
-    let mut statics = stages::call_statics(function, &[], &stages::Statics::new());
-    for param in function.params.iter().filter(|param| param.is_static) {
-        statics.extend(bindings.get(&param.name.text).map(|value| (param.name.text.clone(), value)));
+    if expand::is_generic(function) {
+        let name = &function.name;
+        let message = format!("`{}` is generic, and only a call tells its types", name.text);
+        let help = "call it from a function whose parameters have types";
+        return refused(vec![Diagnostic::error(Code::TypeMismatch, name.span, message).help(help)]);
     }
-    let (expanded, mistakes) = stages::expand(module, function, &statics);
+    let instance = Instance { statics: static_values(function, bindings), ..Instance::default() };
+    check_instance(module, function, &instance, bindings)
+}
+
+fn check_instance(module: &Module, function: &Function, instance: &Instance, bindings: &Bindings) -> Checked {
+    let (expanded, mistakes) = expand::expand(module, function, instance);
     if mistakes.is_empty() {
         let mut checked = check_expanded(module, &expanded, bindings);
         // Each iteration of a loop over stages may have found the same mistake.

@@ -113,6 +113,10 @@ pub(super) fn type_of(value: &Value, model: &Model) -> PartialType {
         }
         ValueKind::Call(builtin, arguments) => call_type(*builtin, common(arguments)),
         ValueKind::Cast(dtype, _) | ValueKind::Saturate(dtype, _) => PartialType::Definite(*dtype),
+        ValueKind::CastLike(tensor, _) => {
+            model.tensor(*tensor).dtype.map_or(PartialType::Open, PartialType::Definite)
+        }
+        ValueKind::Neutral(_) => PartialType::Open,
         ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => PartialType::Definite(DType::Bool),
         ValueKind::Unary(_, operand) => arithmetic(type_of(operand, model)),
         ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => {
@@ -158,6 +162,14 @@ pub(super) fn infer(model: &mut Model) {
         // for them.
         tensor.dtype.get_or_insert(DType::Float32);
     }
+}
+
+/// The type of a tensor by the statements that are resolved so far.
+pub(super) fn type_so_far(model: &mut Model, id: TensorId) -> Option<DType> {
+    while model.tensor(id).dtype.is_none() && set_definite_types(model) {}
+    let own = (0..model.statements.len()).filter(|at| model.statements[*at].target == id);
+    let joined = own.fold(PartialType::Open, |ty, at| promote(ty, stored_type(model, at)).unwrap_or(ty));
+    model.tensor(id).dtype.or(joined.or_default())
 }
 
 /// Poisons every tensor that is computed from a poisoned tensor.

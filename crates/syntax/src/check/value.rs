@@ -1,7 +1,7 @@
 //! Defines [`Value`], an expression with every name resolved and function calls inlined, not yet
 //! typed.
 
-use tilewright_ir::{BinaryOp, Builtin, DType, ScalarId, SymbolId, TensorId, UnaryOp, VarId};
+use tilewright_ir::{BinaryOp, Builtin, DType, ReduceOp, ScalarId, SymbolId, TensorId, UnaryOp, VarId};
 
 use crate::lexer::Suffix;
 use crate::span::Span;
@@ -26,6 +26,10 @@ pub(super) enum ValueKind {
     Load(TensorId, Vec<Value>),
     Call(Builtin, Vec<Value>),
     Cast(DType, Box<Value>),
+    /// A conversion to the element type of a tensor.
+    CastLike(TensorId, Box<Value>),
+    /// The value that a reduction begins with, in the type of the operands around it.
+    Neutral(ReduceOp),
     /// A conversion to an integer type, with the nearest end for numbers beyond its ends.
     Saturate(DType, Box<Value>),
     Unary(UnaryOp, Box<Value>),
@@ -44,9 +48,10 @@ impl Value {
     pub fn operands(&self) -> &[Value] {
         match &self.kind {
             ValueKind::Load(_, operands) | ValueKind::Call(_, operands) => operands,
-            ValueKind::Cast(_, operand) | ValueKind::Saturate(_, operand) | ValueKind::Unary(_, operand) => {
-                std::slice::from_ref(operand)
-            }
+            ValueKind::Cast(_, operand)
+            | ValueKind::CastLike(_, operand)
+            | ValueKind::Saturate(_, operand)
+            | ValueKind::Unary(_, operand) => std::slice::from_ref(operand),
             ValueKind::Binary(_, operands) => operands.as_slice(),
             ValueKind::Select(operands) | ValueKind::Bounded(operands) => operands.as_slice(),
             _ => &[],

@@ -105,6 +105,10 @@ impl Parser<'_> {
                 self.expect(&TokenKind::RightParen, "`)`")?;
                 return Ok(Expr { span: span.to(self.previous_span()), ..inner });
             }
+            TokenKind::DotDot => {
+                self.advance();
+                ExprKind::Dimensions
+            }
             TokenKind::Word(word) => self.word(&word)?,
             _ => return self.report_expected("an expression"),
         };

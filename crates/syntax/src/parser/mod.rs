@@ -4,12 +4,13 @@
 //! Nesting is limited, so that no text can exhaust the stack here or in later passes over the tree.
 //!
 //! This file holds the cursor, the error recovery and the grammar of functions; `scalar_function`,
-//! `statement` and `expression` hold the rest of the grammar.
+//! `statement`, `tuple` and `expression` hold the rest of the grammar.
 
 mod expression;
 mod hints;
 mod scalar_function;
 mod statement;
+mod tuple;
 
 use std::collections::HashSet;
 
@@ -17,6 +18,7 @@ use crate::ast::{Declaration, Expr, Function, Module, Name, Param, Type, type_na
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::{Token, TokenKind, lex};
 use crate::span::Span;
+use tilewright_ir::DType;
 
 /// The maximal depth of expressions and loops. In a chain such as `a + b + c`, each operator counts
 /// as one level.
@@ -42,7 +44,8 @@ pub fn parse(source: &str) -> Parsed {
     let (tokens, diagnostics) = lex(source);
     let lines_with_invalid_characters: HashSet<u32> =
         diagnostics.iter().map(|found| line_start(source, found.primary.0)).collect();
-    let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics: Vec::new() };
+    let mut parser =
+        Parser { source, tokens, at: 0, depth: 0, type_params: Vec::new(), diagnostics: Vec::new() };
     let mut ast = parser.module();
     // The parser's messages about a line with invalid characters are consequences of those
     // characters.
@@ -84,6 +87,8 @@ struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
+    /// The type parameters of the function that is being parsed.
+    type_params: Vec<Name>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -130,7 +135,32 @@ impl Parser<'_> {
     }
 
     fn is_at_type(&self) -> bool {
-        matches!(self.peek(), TokenKind::Word(text) if type_named(text).is_some())
+        matches!(self.peek(), TokenKind::Word(text) if self.element_type(text).is_some())
+    }
+
+    /// The element type that a word names. A type parameter counts as float32 until a call tells
+    /// its type.
+    fn element_type(&self, word: &str) -> Option<(DType, Option<String>)> {
+        let is_parameter = self.type_params.iter().any(|name| name.text == word);
+        match type_named(word) {
+            Some(dtype) => Some((dtype, None)),
+            None => is_parameter.then(|| (DType::Float32, Some(word.to_owned()))),
+        }
+    }
+
+    /// Parses `<T, U>`, if it is there.
+    fn type_params(&mut self) -> Parse<Vec<Name>> {
+        let mut names = Vec::new();
+        if !self.eat(&TokenKind::Less) {
+            return Ok(names);
+        }
+        loop {
+            names.push(self.name("a type")?);
+            if self.eat(&TokenKind::Greater) {
+                return Ok(names);
+            }
+            self.expect(&TokenKind::Comma, "`,` or `>` after the name of a type")?;
+        }
     }
 
     fn eat_word(&mut self, word: &str) -> bool {
@@ -228,6 +258,7 @@ impl Parser<'_> {
         let mut module = Module::default();
         while *self.peek() != TokenKind::End {
             if let Err(Reported) = self.item(&mut module) {
+                self.type_params.clear();
                 self.skip_to_function();
             }
         }
@@ -270,6 +301,8 @@ impl Parser<'_> {
     fn function(&mut self) -> Parse<Function> {
         self.advance();
         let name = self.name("a function")?;
+        let type_params = self.type_params()?;
+        self.type_params = type_params.clone();
         self.expect(&TokenKind::LeftParen, "`(` and the parameters")?;
         let params = self.list("a parameter", Self::param)?;
         self.expect(&TokenKind::Arrow, "`->` and the results")?;
@@ -292,7 +325,8 @@ impl Parser<'_> {
             self.diagnostics.push(diagnostic);
         }
         let incomplete = self.diagnostics.len() > before;
-        Ok(Function { name, params, results, body, is_incomplete: incomplete })
+        self.type_params.clear();
+        Ok(Function { name, type_params, params, results, body, is_incomplete: incomplete })
     }
 
     /// Parses the name of a tensor, or of an element of a list: `g[k + 1]`.
@@ -364,11 +398,11 @@ impl Parser<'_> {
 
     fn ty(&mut self) -> Parse<Type> {
         let start = self.span();
-        let dtype = match self.peek() {
-            TokenKind::Word(text) => type_named(text),
+        let element = match self.peek() {
+            TokenKind::Word(text) => self.element_type(text),
             _ => None,
         };
-        let Some(dtype) = dtype else {
+        let Some((dtype, parameter)) = element else {
             return self.report_expected("a type");
         };
         self.advance();
@@ -379,7 +413,7 @@ impl Parser<'_> {
             }
             false => Vec::new(),
         };
-        Ok(Type { dtype, dims, span: start.to(self.previous_span()) })
+        Ok(Type { dtype, parameter, dims, span: start.to(self.previous_span()) })
     }
 }
 

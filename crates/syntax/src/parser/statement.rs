@@ -24,7 +24,7 @@ impl Parser<'_> {
                     self.advance();
                 }
                 _ => match self.statement() {
-                    Ok(statement) => body.push(statement),
+                    Ok(statements) => body.extend(statements),
                     Err(Reported) => self.skip_statement(),
                 },
             }
@@ -54,7 +54,8 @@ impl Parser<'_> {
         }
     }
 
-    fn statement(&mut self) -> Parse<Stmt> {
+    /// Parses one statement. A reduction of several values becomes several statements.
+    fn statement(&mut self) -> Parse<Vec<Stmt>> {
         let start = self.span();
         let kind = if self.is_at_word("for") && matches!(self.peek_ahead(1), TokenKind::Word(_)) {
             self.for_loop()?
@@ -64,8 +65,12 @@ impl Parser<'_> {
             StmtKind::Declare(Declaration { ty: Some(ty), name })
         } else if *self.peek() == TokenKind::LeftParen {
             self.advance();
-            let targets = self.list("a result", |parser| parser.tensor_name("a tensor"))?;
-            self.call(targets)?
+            let targets = self.list("a result", Self::target)?;
+            let is_bare = targets.iter().all(|target| target.indices.is_none());
+            if !is_bare || *self.peek() != TokenKind::Assign {
+                return self.tuple_reduction(targets, start);
+            }
+            self.call(targets.into_iter().map(|target| target.name).collect())?
         } else {
             let target = self.tensor_name("a tensor")?;
             match self.peek() {
@@ -74,7 +79,7 @@ impl Parser<'_> {
                 _ => StmtKind::Comprehension(self.comprehension(target)?),
             }
         };
-        Ok(Stmt { kind, span: start.to(self.previous_span()) })
+        Ok(vec![Stmt { kind, span: start.to(self.previous_span()) }])
     }
 
     /// Returns true when `= f(` follows a bare name. The checker decides whether `f` is a function.
@@ -144,7 +149,7 @@ impl Parser<'_> {
         matches!(self.peek(), Assign | AddAssign(_) | MulAssign(_) | MinAssign(_) | MaxAssign(_))
     }
 
-    fn assign_op(&mut self) -> Parse<AssignOp> {
+    pub(super) fn assign_op(&mut self) -> Parse<AssignOp> {
         let (op, reset) = match *self.peek() {
             TokenKind::Assign => {
                 self.advance();

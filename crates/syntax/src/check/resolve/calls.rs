@@ -1,6 +1,7 @@
 //! Checks the arguments of a call, and replaces the call by the resolved statements of the called
 //! function.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use tilewright_ir::{DType, TensorId, UnaryOp};
@@ -8,8 +9,8 @@ use tilewright_ir::{DType, TensorId, UnaryOp};
 use super::views::{VIEW_FUNCTIONS, View, ViewState};
 use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
+use crate::check::expand::{self, Instance, Statics};
 use crate::check::model::EqualSizes;
-use crate::check::stages::{self, Statics};
 use crate::check::value::{Value, ValueKind};
 use crate::check::{lower, types};
 use crate::diagnostic::{Code, Diagnostic};
@@ -84,8 +85,8 @@ impl Resolver<'_> {
             return;
         }
         let before = self.model.diagnostics.len();
-        if stages::has_stages(function) {
-            if let Some((function, arguments)) = self.at_static_arguments(callee, function, arguments) {
+        if expand::is_expanded(function) {
+            if let Some((function, arguments)) = self.instance(callee, function, arguments, scope) {
                 self.inline(targets, callee, &function, &arguments, span, scope);
             }
         } else {
@@ -94,6 +95,75 @@ impl Resolver<'_> {
         if self.model.diagnostics.len() > before {
             self.poison(targets, scope);
         }
+    }
+
+    /// The types of the arguments that have type parameters.
+    fn argument_types(
+        &mut self,
+        function: &Function,
+        arguments: &[Expr],
+        scope: &Scope,
+    ) -> HashMap<String, DType> {
+        let mut found = HashMap::new();
+        let pairs = || function.params.iter().zip(arguments);
+        // A tensor has a definite type, and a scalar argument may be a mere number.
+        let tensors = pairs().filter(|(param, _)| !param.ty.dims.is_empty());
+        let scalars = pairs().filter(|(param, _)| param.ty.dims.is_empty());
+        for (param, argument) in tensors.chain(scalars) {
+            let Some(name) = param.ty.parameter.as_ref().filter(|name| !found.contains_key(*name)) else {
+                continue;
+            };
+            let dtype = match self.argument_tensor(argument, scope) {
+                Some(id) => types::type_so_far(&mut self.model, id),
+                None => {
+                    let value = self.expression(argument, &mut scope.sizes_only());
+                    value.and_then(|value| types::type_of(&value, &self.model).or_default())
+                }
+            };
+            found.extend(dtype.map(|dtype| (name.clone(), dtype)));
+        }
+        found
+    }
+
+    /// The tensor that an argument names, or a view of one.
+    fn argument_tensor(&self, argument: &Expr, scope: &Scope) -> Option<TensorId> {
+        let ExprKind::Name(text) = &argument.kind else { return None };
+        match scope.views.get(text) {
+            Some(ViewState::Defined(view)) => Some(view.tensor()),
+            _ => scope.tensors.get(text).copied(),
+        }
+    }
+
+    /// The number of dimensions that `..` stands for, by the first argument that tells it.
+    fn leading_dimensions(
+        &mut self,
+        function: &Function,
+        arguments: &[Expr],
+        scope: &Scope,
+    ) -> Option<usize> {
+        for (param, argument) in function.params.iter().zip(arguments) {
+            if !param.ty.dims.iter().any(expand::is_dimensions) {
+                continue;
+            }
+            let Some(id) = self.argument_tensor(argument, scope) else { continue };
+            let Some(rank) = self.model.tensor(id).rank else { continue };
+            let named = param.ty.dims.len() - 1;
+            if rank < named {
+                let message = format!(
+                    "`{}` has {}, but `{}` has at least {named}",
+                    self.model.tensor(id).name,
+                    rank_text(rank),
+                    param.name.text,
+                );
+                self.report(
+                    Diagnostic::error(Code::RankMismatch, argument.span, message)
+                        .secondary_label(param.ty.span, "the parameter"),
+                );
+                return None;
+            }
+            return Some(rank - named);
+        }
+        Some(0)
     }
 
     fn inline(
@@ -114,12 +184,14 @@ impl Resolver<'_> {
         }
     }
 
-    /// The function at the values of its static parameters, and the other arguments.
-    fn at_static_arguments(
+    /// The function at the types of its arguments and the values of its static parameters, and the
+    /// other arguments.
+    fn instance(
         &mut self,
         callee: &Name,
         function: &Function,
         arguments: &[Expr],
+        scope: &Scope,
     ) -> Option<(Function, Vec<Expr>)> {
         let is_optional = |param: &Param| param.is_static && param.default.is_some();
         let least = function.params.iter().rposition(|param| !is_optional(param)).map_or(0, |last| last + 1);
@@ -127,7 +199,7 @@ impl Resolver<'_> {
             let wanted = if arguments.len() < least { least } else { function.params.len() };
             self.check_arity(callee, "argument", wanted, arguments.len(), function.name.span)?;
         }
-        let statics = stages::call_statics(function, arguments, &Statics::new());
+        let statics = expand::call_statics(function, arguments, &Statics::new());
         for (param, argument) in function.params.iter().zip(arguments).filter(|(param, _)| param.is_static) {
             if !statics.contains_key(&param.name.text) {
                 let message = format!(
@@ -142,7 +214,10 @@ impl Resolver<'_> {
                 return None;
             }
         }
-        let (expanded, mistakes) = stages::expand(self.module, function, &statics);
+        let types = self.argument_types(function, arguments, scope);
+        let leading = self.leading_dimensions(function, arguments, scope)?;
+        let instance = Instance { statics, types, leading };
+        let (expanded, mistakes) = expand::expand(self.module, function, &instance);
         let is_fine = mistakes.is_empty();
         mistakes.into_iter().for_each(|mistake| self.report(mistake));
         let others = function.params.iter().zip(arguments).filter(|(param, _)| !param.is_static);

@@ -7,9 +7,9 @@ use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
 
 use super::{Resolver, Scope, signature};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
+use crate::check::expand::is_expanded;
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
-use crate::check::stages::has_stages;
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -199,7 +199,7 @@ impl Resolver<'_> {
                 StmtKind::Call { targets, callee, .. } => {
                     let ranks = match self.module.function(&callee.text) {
                         // The ranks of such a function are known where it is inlined.
-                        Some(function) if has_stages(function) => Vec::new(),
+                        Some(function) if is_expanded(function) => Vec::new(),
                         Some(function) => signature::result_ranks(self.module, function),
                         // The statement looks like a call, but defines a 0-dimensional tensor.
                         None if scope.tensors.contains_key(&callee.text)

@@ -33,11 +33,22 @@ impl Resolver<'_> {
             ExprKind::Bool(value) => ValueKind::Bool(*value),
             ExprKind::Name(text) => return self.name(text, expr.span, names),
             ExprKind::Element(name) => return self.name(&name.text, expr.span, names),
+            ExprKind::Dimensions => {
+                let message = "`..` is for functions whose parameters have any number of dimensions";
+                let help = "write it in a parameter first: `def twice(float(.., N) x) -> (y)`";
+                self.report(Diagnostic::error(Code::Syntax, expr.span, message).help(help));
+                return None;
+            }
             ExprKind::Extent(name, dimension) => self.extent(name, *dimension, expr.span, names)?,
             ExprKind::Apply(name, arguments) => return self.application(name, arguments, expr.span, names),
             ExprKind::Cast(dtype, operand) => {
                 ValueKind::Cast(*dtype, Box::new(self.expression(operand, names)?))
             }
+            ExprKind::CastLike(name, operand) => {
+                let tensor = names.scope.tensors.get(&name.text).copied()?;
+                ValueKind::CastLike(tensor, Box::new(self.expression(operand, names)?))
+            }
+            ExprKind::Neutral(op) => ValueKind::Neutral(*op),
             ExprKind::Unary(op, operand) => ValueKind::Unary(*op, Box::new(self.expression(operand, names)?)),
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.as_ref();

@@ -1,4 +1,5 @@
-//! Expands loops over stages and lists of tensors.
+//! Expands the parts of a function that stand for several: loops over stages, lists of tensors, and
+//! the types and leading dimensions of generic functions.
 //!
 //! `for k in 0:n { g[k + 1] = down(g[k]) }` becomes one call for each `k`, with the elements of the
 //! list as tensors of their own: `g[1] = down(g[0])`, `g[2] = down(g[1])` and so on. The bounds and
@@ -6,15 +7,18 @@
 //! static parameters and the variables of such loops. A `for` whose variable is in no square
 //! brackets stays an ordered loop.
 //!
+//! In a generic function, `T` becomes the type of an argument, and `..` as many dimensions as the
+//! argument has more than the parameter names.
+//!
 //! The pass works on the syntax tree, one function at a time, before names are resolved. Its result
-//! has no square brackets and no static parameters: these are replaced by their values.
+//! has no square brackets, no static parameters and no type parameters.
 
 use std::collections::{HashMap, HashSet};
 
-use tilewright_ir::{BinaryOp, UnaryOp};
+use tilewright_ir::{BinaryOp, DType, UnaryOp};
 
 use crate::ast::{
-    Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Stmt, StmtKind,
+    Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -26,18 +30,46 @@ const MOST_STATEMENTS: usize = 10_000;
 /// The values of static parameters, by name.
 pub(super) type Statics = HashMap<String, i64>;
 
-/// Returns true when a function has static parameters or lists.
-pub(super) fn has_stages(function: &Function) -> bool {
-    function.params.iter().any(|param| param.is_static)
+/// The types, numbers of dimensions and values at which a function is checked.
+#[derive(Default)]
+pub(super) struct Instance {
+    pub statics: Statics,
+    /// The types of the type parameters.
+    pub types: HashMap<String, DType>,
+    /// The number of dimensions that `..` stands for.
+    pub leading: usize,
+}
+
+/// Returns true when a function has type parameters, or parameters with any number of dimensions.
+pub(super) fn is_generic(function: &Function) -> bool {
+    let has_dimensions = |param: &Param| param.ty.dims.iter().any(is_dimensions);
+    !function.type_params.is_empty() || function.params.iter().any(has_dimensions)
+}
+
+/// Returns true for `..`.
+pub(super) fn is_dimensions(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Dimensions)
+}
+
+/// Returns true when a function has parts that this pass expands.
+pub(super) fn is_expanded(function: &Function) -> bool {
+    is_generic(function)
+        || function.params.iter().any(|param| param.is_static)
         || function.results.iter().any(|result| result.name.element.is_some())
         || body_mentions_list(&function.body, &mut |_| true)
 }
 
-/// The function without loops over stages, lists and static parameters.
-pub(super) fn expand(module: &Module, function: &Function, statics: &Statics) -> (Function, Vec<Diagnostic>) {
+/// The function without loops over stages, lists, static parameters and type parameters.
+pub(super) fn expand(
+    module: &Module,
+    function: &Function,
+    instance: &Instance,
+) -> (Function, Vec<Diagnostic>) {
     let mut expansion = Expansion {
         module,
-        statics: statics.clone(),
+        statics: instance.statics.clone(),
+        types: &instance.types,
+        leading: leading_names(function, instance.leading),
         iterations: Vec::new(),
         known: function.results.iter().map(|result| result.name.text.clone()).collect(),
         statements: 0,
@@ -49,14 +81,21 @@ pub(super) fn expand(module: &Module, function: &Function, statics: &Statics) ->
         .filter(|param| !param.is_static)
         .map(|param| {
             let mut param = param.clone();
-            param.ty.dims.iter_mut().for_each(|dim| expansion.expression(dim));
+            expansion.ty(&mut param.ty);
             param
         })
         .collect();
     let results = function.results.iter().flat_map(|result| expansion.result(result)).collect();
     let body = expansion.body(&function.body);
     let is_incomplete = function.is_incomplete;
-    let expanded = Function { name: function.name.clone(), params, results, body, is_incomplete };
+    let expanded = Function {
+        name: function.name.clone(),
+        type_params: Vec::new(),
+        params,
+        results,
+        body,
+        is_incomplete,
+    };
     (expanded, expansion.diagnostics)
 }
 
@@ -112,6 +151,9 @@ struct Expansion<'a> {
     module: &'a Module,
     /// The values of static parameters, and of the variables of the loops around a statement.
     statics: Statics,
+    types: &'a HashMap<String, DType>,
+    /// The variables that `..` stands for.
+    leading: Vec<String>,
     /// For each loop around a statement, the number of its iteration, and the new names of the
     /// tensors that belong to the iteration.
     iterations: Vec<(i64, HashMap<String, String>)>,
@@ -124,7 +166,7 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     fn result(&mut self, result: &Declaration) -> Vec<Declaration> {
         let mut ty = result.ty.clone();
-        ty.iter_mut().flat_map(|ty| &mut ty.dims).for_each(|dim| self.expression(dim));
+        ty.iter_mut().for_each(|ty| self.ty(ty));
         let Some(count) = &result.name.element else {
             return vec![Declaration { ty, name: result.name.clone() }];
         };
@@ -165,14 +207,13 @@ impl Expansion<'_> {
             StmtKind::Declare(declaration) => {
                 let mut declaration = declaration.clone();
                 self.name(&mut declaration.name);
-                let dims = declaration.ty.iter_mut().flat_map(|ty| &mut ty.dims);
-                dims.for_each(|dim| self.expression(dim));
+                declaration.ty.iter_mut().for_each(|ty| self.ty(ty));
                 StmtKind::Declare(declaration)
             }
             StmtKind::Call { targets, callee, arguments, value } => {
                 let targets = self.targets(targets, callee, arguments);
                 let mut arguments = arguments.clone();
-                arguments.iter_mut().for_each(|argument| self.expression(argument));
+                self.expressions(&mut arguments);
                 StmtKind::Call { targets, callee: callee.clone(), arguments, value: *value }
             }
         };
@@ -227,7 +268,7 @@ impl Expansion<'_> {
     fn comprehension(&mut self, inner: &Comprehension) -> Comprehension {
         let mut inner = inner.clone();
         self.name(&mut inner.target);
-        inner.indices.iter_mut().for_each(|index| self.expression(index));
+        self.expressions(&mut inner.indices);
         self.expression(&mut inner.value);
         for clause in &mut inner.clauses {
             match clause {
@@ -304,7 +345,14 @@ impl Expansion<'_> {
             ExprKind::Extent(name, _) => self.name(name),
             ExprKind::Apply(name, arguments) => {
                 self.name(name);
-                arguments.iter_mut().for_each(|argument| self.expression(argument));
+                self.expressions(arguments);
+                if let (Some(dtype), [_]) = (self.types.get(&name.text), arguments.as_slice()) {
+                    expr.kind = ExprKind::Cast(*dtype, Box::new(arguments.remove(0)));
+                }
+            }
+            ExprKind::CastLike(name, operand) => {
+                self.name(name);
+                self.expression(operand);
             }
             ExprKind::Cast(_, operand) | ExprKind::Unary(_, operand) => self.expression(operand),
             ExprKind::Binary(_, operands) => {
@@ -319,8 +367,38 @@ impl Expansion<'_> {
                 }
                 None => operands.iter_mut().for_each(|operand| self.expression(operand)),
             },
-            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
+            ExprKind::Dimensions => {
+                let message = "`..` stands for whole subscripts or extents";
+                let help = "write it as the first of them: `x(.., i, j)`";
+                self.diagnostics.push(Diagnostic::error(Code::Syntax, expr.span, message).help(help));
+                expr.kind = ExprKind::Int(0, Suffix::None);
+            }
+            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Neutral(_) => {}
         }
+    }
+
+    /// Expands subscripts or arguments, with a variable for each dimension that `..` stands for.
+    fn expressions(&mut self, all: &mut Vec<Expr>) {
+        self.leading_dimensions(all, |name| name.to_owned());
+        all.iter_mut().for_each(|expr| self.expression(expr));
+    }
+
+    fn ty(&mut self, ty: &mut Type) {
+        if let Some(parameter) = ty.parameter.take()
+            && let Some(dtype) = self.types.get(&parameter)
+        {
+            ty.dtype = *dtype;
+        }
+        // No other size has a name with a point.
+        self.leading_dimensions(&mut ty.dims, |name| format!("{name}.size"));
+        ty.dims.iter_mut().for_each(|dim| self.expression(dim));
+    }
+
+    fn leading_dimensions(&self, all: &mut Vec<Expr>, name: fn(&str) -> String) {
+        let Some(at) = all.iter().position(is_dimensions) else { return };
+        let span = all[at].span;
+        let own = self.leading.iter().map(|own| Expr::new(ExprKind::Name(name(own)), span));
+        all.splice(at..=at, own.collect::<Vec<_>>());
     }
 
     /// A value that must be known when the program is checked.
@@ -356,6 +434,30 @@ pub(super) fn call_statics(function: &Function, arguments: &[Expr], outside: &St
     statics
 }
 
+/// Names for the variables of leading dimensions that the function does not use itself.
+fn leading_names(function: &Function, count: usize) -> Vec<String> {
+    let mut names = HashSet::new();
+    let mut collect = |expr: &Expr| {
+        if let ExprKind::Name(text) = &expr.kind {
+            names.insert(text.clone());
+        }
+        false
+    };
+    any_expression(&function.body, &mut collect);
+    function.params.iter().for_each(|param| {
+        names.insert(param.name.text.clone());
+        names.extend(param.ty.dims.iter().filter_map(|dim| match &dim.kind {
+            ExprKind::Name(text) => Some(text.clone()),
+            _ => None,
+        }));
+    });
+    let mut letter = "d".to_owned();
+    while (0..count).any(|at| names.contains(&format!("{letter}{at}"))) {
+        letter.push('d');
+    }
+    (0..count).map(|at| format!("{letter}{at}")).collect()
+}
+
 fn element_name(list: &Name, at: i64) -> Name {
     Name::new(format!("{}[{at}]", list.text), list.span)
 }
@@ -389,42 +491,57 @@ fn targets_of(body: &[Stmt]) -> Vec<&str> {
 
 /// Returns true when a number in square brackets satisfies the test.
 fn body_mentions_list(body: &[Stmt], test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    body.iter().any(|statement| match &statement.kind {
-        StmtKind::Comprehension(inner) => {
-            name_mentions(&inner.target, test)
-                || inner.indices.iter().chain([&inner.value]).any(|expr| mentions_list(expr, test))
-                || inner.clauses.iter().any(|clause| match clause {
-                    Clause::In { from, to, .. } => mentions_list(from, test) || mentions_list(to, test),
-                    Clause::Let { value, .. } => mentions_list(value, test),
-                    Clause::Exists(expr) => mentions_list(expr, test),
-                })
-        }
-        StmtKind::Declare(declaration) => {
-            name_mentions(&declaration.name, test)
-                || declaration.ty.iter().flat_map(|ty| &ty.dims).any(|dim| mentions_list(dim, test))
-        }
-        StmtKind::Call { targets, arguments, .. } => {
-            targets.iter().any(|target| name_mentions(target, test))
-                || arguments.iter().any(|argument| mentions_list(argument, test))
-        }
-        StmtKind::For { from, to, body, .. } => {
-            mentions_list(from, test) || mentions_list(to, test) || body_mentions_list(body, test)
-        }
-    })
+    let in_targets = body.iter().any(|statement| match &statement.kind {
+        StmtKind::Comprehension(inner) => name_mentions(&inner.target, test),
+        StmtKind::Declare(declaration) => name_mentions(&declaration.name, test),
+        StmtKind::Call { targets, .. } => targets.iter().any(|target| name_mentions(target, test)),
+        StmtKind::For { body, .. } => body_mentions_list(body, test),
+    });
+    in_targets
+        || any_expression(body, &mut |expr| match &expr.kind {
+            ExprKind::Element(name)
+            | ExprKind::Extent(name, _)
+            | ExprKind::Apply(name, _)
+            | ExprKind::CastLike(name, _) => name_mentions(name, test),
+            _ => false,
+        })
 }
 
 fn name_mentions(name: &Name, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
     name.element.as_deref().is_some_and(test)
 }
 
-fn mentions_list(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    let own = match &expr.kind {
-        ExprKind::Element(name) | ExprKind::Extent(name, _) | ExprKind::Apply(name, _) => {
-            name_mentions(name, test)
+/// Returns true when some expression in the statements, or a part of one, satisfies the test.
+fn any_expression(body: &[Stmt], test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    body.iter().any(|statement| {
+        if let StmtKind::For { body, .. } = &statement.kind
+            && any_expression(body, test)
+        {
+            return true;
         }
-        _ => false,
-    };
-    own || operands(expr).iter().any(|operand| mentions_list(operand, test))
+        expressions_of(statement).into_iter().any(|expr| any_part(expr, test))
+    })
+}
+
+/// The expressions of a statement; of a loop, only its bounds.
+fn expressions_of(statement: &Stmt) -> Vec<&Expr> {
+    match &statement.kind {
+        StmtKind::Comprehension(inner) => {
+            let clauses = inner.clauses.iter().flat_map(|clause| match clause {
+                Clause::In { from, to, .. } => vec![from, to],
+                Clause::Let { value, .. } => vec![value],
+                Clause::Exists(expr) => vec![expr],
+            });
+            inner.indices.iter().chain([&inner.value]).chain(clauses).collect()
+        }
+        StmtKind::Declare(declaration) => declaration.ty.iter().flat_map(|ty| &ty.dims).collect(),
+        StmtKind::Call { arguments, .. } => arguments.iter().collect(),
+        StmtKind::For { from, to, .. } => vec![from, to],
+    }
+}
+
+fn any_part(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    test(expr) || operands(expr).iter().any(|operand| any_part(operand, test))
 }
 
 /// Returns true when an expression contains a name.
@@ -436,7 +553,9 @@ fn mentions(expr: &Expr, name: &str) -> bool {
 fn operands(expr: &Expr) -> &[Expr] {
     match &expr.kind {
         ExprKind::Apply(_, arguments) => arguments,
-        ExprKind::Cast(_, operand) | ExprKind::Unary(_, operand) => std::slice::from_ref(operand),
+        ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
+            std::slice::from_ref(operand)
+        }
         ExprKind::Binary(_, operands) => operands.as_slice(),
         ExprKind::Ternary(operands) => operands.as_slice(),
         _ => &[],
