@@ -172,7 +172,6 @@ fn mistakes_are_explained() {
     for (text, wanted) in [
         ("v = repeat(a) v(i, j) = 1 y(i, j) = v(i, j)", Code::InvalidTarget),
         ("y(i, j) = v(i, j) v = repeat(a)", Code::UndefinedName),
-        ("y(i, j) = v(i, j) v = repat(a)", Code::UndefinedName),
         ("v(i, j) = a(i, j) v = repeat(a) y(i, j) = v(i, j)", Code::NameCollision),
         ("v = repeat(a) v = wrap(a) y(i, j) = v(i, j)", Code::NameCollision),
         ("v = repeat(b) y(i, j) = v(i, j)", Code::UndefinedName),

@@ -27,6 +27,9 @@ use crate::span::Span;
 /// The maximal number of statements of one function after its loops are expanded.
 const MOST_STATEMENTS: usize = 10_000;
 
+/// The number in square brackets, in messages.
+const ELEMENT: &str = "the number of an element of a list";
+
 /// The values of static parameters, by name.
 pub(super) type Statics = HashMap<String, i64>;
 
@@ -192,9 +195,7 @@ impl Expansion<'_> {
             return;
         }
         let kind = match &statement.kind {
-            StmtKind::For { var, from, to, body }
-                if body_mentions_list(body, &mut |number| mentions(number, &var.text)) =>
-            {
+            StmtKind::For { var, from, to, body } if is_over_stages(var, body) => {
                 return self.stages(var, (from, to), body, expanded);
             }
             StmtKind::For { var, from, to, body } => {
@@ -320,7 +321,7 @@ impl Expansion<'_> {
     /// Replaces the number of an element by its value.
     fn name(&mut self, name: &mut Name) {
         if let Some(number) = name.element.take() {
-            if let Some(number) = self.number(&number, "the number of an element of a list") {
+            if let Some(number) = self.number(&number, ELEMENT) {
                 name.text = format!("{}[{number}]", name.text);
             }
         } else if let Some(renamed) = self.new_name(&name.text) {
@@ -408,11 +409,11 @@ impl Expansion<'_> {
             let message = format!("{what} must be known when the program is checked");
             let help =
                 "it may contain numbers, `static int` parameters and the variables of loops over stages";
-            self.diagnostics.push(
-                Diagnostic::error(Code::InvalidRange, expr.span, message)
-                    .help(help)
-                    .help("the element of a tensor is written with parentheses: `x(i)`"),
-            );
+            let mut diagnostic = Diagnostic::error(Code::InvalidRange, expr.span, message).help(help);
+            if what == ELEMENT {
+                diagnostic = diagnostic.help("the element of a tensor is written with parentheses: `x(i)`");
+            }
+            self.diagnostics.push(diagnostic);
         }
         value
     }
@@ -471,7 +472,13 @@ fn number(value: i64, span: Span) -> ExprKind {
     }
 }
 
-/// The names without a number of an element that statements define.
+/// Returns true when the variable of a loop is in square brackets.
+fn is_over_stages(var: &Name, body: &[Stmt]) -> bool {
+    body_mentions_list(body, &mut |number| mentions(number, &var.text))
+}
+
+/// The names without a number of an element that statements define. A loop over stages has names
+/// of its own.
 fn targets_of(body: &[Stmt]) -> Vec<&str> {
     let mut names = Vec::new();
     for statement in body {
@@ -479,8 +486,10 @@ fn targets_of(body: &[Stmt]) -> Vec<&str> {
             StmtKind::Comprehension(inner) => vec![&inner.target],
             StmtKind::Declare(declaration) => vec![&declaration.name],
             StmtKind::Call { targets, .. } => targets.iter().collect(),
-            StmtKind::For { body, .. } => {
-                names.extend(targets_of(body));
+            StmtKind::For { var, body, .. } => {
+                if !is_over_stages(var, body) {
+                    names.extend(targets_of(body));
+                }
                 Vec::new()
             }
         };

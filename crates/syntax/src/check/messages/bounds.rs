@@ -124,9 +124,10 @@ impl MessageContext<'_> {
             true => format!("{subscript} >= {}", text(&first)),
             false => format!("{subscript} < {}", text(&end)),
         };
+        let name = &self.unchecked.tensor(access.tensor).name;
         let (access, last) = (print::access(access, self.unchecked), text(&end.offset(-1)));
         format!(
-            "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, {}, {last})`",
+            "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, {}, {last})`, or read beyond the edge by a rule: `v = repeat({name})`",
             text(&first)
         )
     }

@@ -5,7 +5,7 @@ use tilewright_ir::{BinaryOp, TensorId};
 use super::scalar_functions::{standard_named, standard_names};
 use super::signature::{Callable, builtin_names};
 use super::{
-    MOST_DEPTH, Resolver, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text,
+    MOST_DEPTH, Resolver, Scope, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text,
 };
 use crate::ast::{Expr, ExprKind, Name};
 use crate::check::value::{Value, ValueKind};
@@ -259,6 +259,13 @@ impl Resolver<'_> {
         }
         let message = format!("there is no tensor or function `{}`", name.text);
         let mut diagnostic = Diagnostic::error(Code::UndefinedName, name.span, message);
+        if let Some((list, _)) = name.text.split_once('[') {
+            self.report(match names.scope.tensors.contains_key(list) {
+                true => diagnostic.help(format!("`{list}` is a tensor: its elements are `{list}(…)`")),
+                false => diagnostic.note(elements_text(list, names.scope)),
+            });
+            return;
+        }
         if let Some(close) = most_similar(&name.text, candidates) {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
@@ -328,5 +335,17 @@ impl Resolver<'_> {
                 pair(BinaryOp::Max, pair(BinaryOp::Min, value, high), low)
             }
         })
+    }
+}
+
+/// Tells which elements of a list statements define.
+fn elements_text(list: &str, scope: &Scope) -> String {
+    let prefix = format!("{list}[");
+    let mut elements: Vec<&String> = scope.tensors.keys().filter(|name| name.starts_with(&prefix)).collect();
+    elements.sort_by_key(|name| (name.len(), *name));
+    match elements.as_slice() {
+        [] => format!("no statement defines an element of `{list}`"),
+        [one] => format!("only `{one}` is defined"),
+        [first, .., last] => format!("there are `{first}` to `{last}`"),
     }
 }

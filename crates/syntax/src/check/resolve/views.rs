@@ -11,7 +11,7 @@ use tilewright_ir::{BinaryOp, TensorId};
 
 use super::{Resolver, Scope, StatementScope, rank_text, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Name};
-use crate::check::model::ViewRead;
+use crate::check::model::{Source, ViewRead};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -171,7 +171,12 @@ impl Resolver<'_> {
             return Some(());
         };
         let message = format!("`{}` is already {taken}", target.text);
-        self.report(Diagnostic::error(Code::NameCollision, target.span, message).help("choose another name"));
+        let is_result = |id: &TensorId| self.model.tensor(*id).source == Source::Result;
+        let help = match scope.tensors.get(&target.text).is_some_and(is_result) {
+            true => format!("a view is not stored: give it another name, and define `{}(…)`", target.text),
+            false => "choose another name".to_owned(),
+        };
+        self.report(Diagnostic::error(Code::NameCollision, target.span, message).help(help));
         None
     }
 
