@@ -221,8 +221,8 @@ pub struct ProgramArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// An input: A=a.npy for a tensor, A=uniform(0.1,1) for a tensor of random numbers in a range,
-    /// a=2.5 for a scalar, or inputs.npz for several inputs by name.
+    /// An input: A=a.npy or A=photo.png for a tensor, A=uniform(0.1,1) for a tensor of random
+    /// numbers in a range, a=2.5 for a scalar, or inputs.npz for several inputs by name.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
     /// Seed of the random numbers for inputs that are not given, or given as uniform(LOW,HIGH).
@@ -259,9 +259,12 @@ pub struct CompileArgs {
 /// `tilewright run`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given get random values from the seed: \
+    after_help = "Sizes that are not given are taken from the inputs in files. Inputs that are not given get random values from the seed: \
     floats between -1 and 1, integers that are used as an index within the bounds of the indexed dimension, uint8 from 0 to 255, other integers from 0 to 9. \
     --in 'A=uniform(LOW,HIGH)' takes numbers from LOW to HIGH instead, both included.\n\n\
+    Pictures are .png, .jpg, .tiff, .pfm, .pgm and .ppm files. The program says how it holds one: (H, W) is gray, (3, H, W) planar and \
+    (H, W, 3) interleaved; uint8 and uint16 take samples of 8 and 16 bits as they are, and floats take them from 0 to 1. \
+    A .raw file has samples without a header, in the shape that --sizes gives. docs/pictures.md has all rules.\n\n\
     --check compares every element with the interpreter's result, within a bound on the rounding error. An element that \
     rounding alone decides, such as one after a division by a number near 0, is not compared; the number of such elements is reported.\n\n\
     The program is compiled with the schedule of --schedule. Without this option, it is compiled with the best schedule that the cache has for it \
@@ -269,15 +272,17 @@ pub struct CompileArgs {
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
+    tilewright run examples/images/blur_repeat.tw --in I=photo.png --out blurred.png\n  \
     tilewright run examples/paper/mv.tw --sizes M=8,K=5 --in 'A=uniform(0.1,1)' --check"
 )]
 pub struct RunArgs {
     /// The program to run.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Write each result as NAME.npy into this folder. The folder is created if it is missing.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    /// Write the results: DIR takes each of them as NAME.npy, and is created if it is missing;
+    /// FILE takes the only result, and NAME=FILE one of several, as .npy, .raw or a picture.
+    #[arg(long, value_name = "DIR|[NAME=]FILE")]
+    pub out: Vec<PathBuf>,
     /// Where to run: cpu compiles for this machine, cuda:0 or opencl:0 is a device that `tilewright
     /// devices` lists, and interp is the slow reference interpreter.
     #[arg(long, default_value = "cpu")]

@@ -13,7 +13,9 @@ use tilewright::syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors}
 
 use crate::failure::Failure;
 use crate::npy;
+use crate::picture::layout::written_dimensions;
 use crate::source::Source;
+use crate::tensor_file::{self, Declared, FileFormat};
 use crate::uniform::UniformRange;
 
 /// The origin of the sizes that `--sizes` lists.
@@ -141,7 +143,7 @@ impl GivenInputs {
         self.tensors.keys().chain(self.random.keys()).chain(self.scalars.keys()).cloned().collect()
     }
 
-    /// Reads `A=a.npy`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
+    /// Reads `A=a.npy`, `A=photo.png`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
     fn read(&mut self, function: &Function, input: &str) -> Result<(), Failure> {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
@@ -156,7 +158,8 @@ impl GivenInputs {
                     if let Some(range) = UniformRange::read(name, value) {
                         return self.random(function, name, range?);
                     }
-                    let tensor = npy::read(Path::new(value))
+                    self.refuse_tensor(function, name)?;
+                    let tensor = tensor_file::read(Path::new(value), &self.declared(function, name))
                         .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
                     self.tensor(function, name, tensor, value)
                 }
@@ -176,6 +179,12 @@ impl GivenInputs {
                 "--in takes NAME=FILE, NAME=uniform(LOW,HIGH), NAME=NUMBER or a .npz file, not {input}"
             ))),
         }
+    }
+
+    /// A tensor as the function declares it.
+    fn declared<'a>(&self, function: &Function, name: &'a str) -> Declared<'a> {
+        let ty = tensors(function).find(|(tensor, _)| tensor.text == name).and_then(|(_, ty)| ty);
+        Declared { name, ty: ty.map(|ty| (ty.dtype, written_dimensions(ty, &self.sizes.bindings))) }
     }
 
     fn tensor(&mut self, function: &Function, name: &str, tensor: Tensor, path: &str) -> Result<(), Failure> {
@@ -218,10 +227,18 @@ impl GivenInputs {
             let number = range?.for_type(dtype)?.scalar(name, dtype, self.seed);
             return self.set_scalar(name, dtype, number, "--in");
         }
-        if value.ends_with(".npy") {
-            let tensor =
-                npy::read(Path::new(value)).map_err(|error| Failure::Input(format!("{value}: {error}")))?;
-            return self.scalar_tensor(name, dtype, &tensor, value);
+        match FileFormat::of(Path::new(value)) {
+            Some(FileFormat::Npy) => {
+                let tensor = npy::read(Path::new(value))
+                    .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
+                return self.scalar_tensor(name, dtype, &tensor, value);
+            }
+            Some(_) => {
+                return Err(Failure::Input(format!(
+                    "{name} is a scalar of the program, and takes a number, as in --in {name}=2, not the file {value}"
+                )));
+            }
+            None => {}
         }
         let number = match dtype {
             DType::Bool if value == "true" || value == "false" => {

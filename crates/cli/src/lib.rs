@@ -7,7 +7,9 @@
 //! |---|---|
 //! | [`problem`] | a program at given sizes, with its data |
 //! | [`source`], [`text`] | reading programs, and drawing diagnostics under their text |
-//! | [`inputs`], [`npy`], [`uniform`] | sizes, tensors and scalars from options, files and a seed |
+//! | [`inputs`], [`uniform`] | sizes, tensors and scalars from options, files and a seed |
+//! | [`tensor_file`], [`npy`], [`picture`] | files with tensors: .npy, pictures, samples without a header |
+//! | [`destination`] | the files and folders that results are written to |
 //! | [`target`] | the `--target` option |
 //! | [`interpret`] | running a program in the interpreter, and comparing results with it |
 //! | [`machine`] | the hardware of a target |
@@ -24,6 +26,7 @@ mod args;
 mod atomic_file;
 mod commands;
 mod compiler;
+mod destination;
 mod failure;
 mod inputs;
 mod interpret;
@@ -32,11 +35,13 @@ mod machine;
 mod memory;
 mod npy;
 mod output;
+mod picture;
 mod problem;
 mod schedule;
 mod source;
 mod target;
 mod template;
+mod tensor_file;
 mod text;
 mod uniform;
 mod worker;

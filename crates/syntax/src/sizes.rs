@@ -145,6 +145,13 @@ pub fn shape_text(shape: &[usize]) -> String {
     }
 }
 
+/// The value of a dimension, if it is plain arithmetic of numbers and known sizes.
+pub fn known_extent(dim: &Expr, sizes: &Bindings) -> Option<i64> {
+    let mut unknown = None;
+    let extent = evaluate(dim, sizes, 0, &mut unknown)?;
+    unknown.is_none().then_some(extent)
+}
+
 /// Solves an extent such as `2*H + 1` for its only unknown size, if the extent is linear in that
 /// size. The later check of shapes covers all other cases.
 fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i64)> {

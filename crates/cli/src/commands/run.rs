@@ -1,8 +1,7 @@
 //! `tilewright run`: runs a program and prints or writes its results.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use tilewright::driver::TargetName;
 use tilewright::ir::{DType, Number, Tensor};
@@ -10,29 +9,36 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;
 use crate::compiler::Compiler;
+use crate::destination::Destinations;
 use crate::failure::Failure;
 use crate::interpret::{Results, check, interpret};
 use crate::loaded::Loaded;
-use crate::npy;
 use crate::output::{print, print_error_line};
 use crate::problem::Problem;
 use crate::target::Target;
 
 /// Runs a program and prints or writes its results.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (results, schedule) = match Target::find(&args.target)? {
-        Target::Interp => (run_interpreter(args)?, Vec::new()),
+    let finished = match Target::find(&args.target)? {
+        Target::Interp => run_interpreter(args)?,
         Target::Compiled(name) => run_compiled(args, name)?,
     };
-    if let Some(folder) = &args.out {
-        write_results(folder, &results)?;
-    }
-    print(&summary(&results, args.out.as_deref()))?;
-    schedule.iter().for_each(|line| print_error_line(line));
+    finished.destinations.write(&finished.results)?;
+    print(&summary(&finished))?;
+    finished.schedule.iter().for_each(|line| print_error_line(line));
     Ok(())
 }
 
-fn run_interpreter(args: &RunArgs) -> Result<Results, Failure> {
+/// A program that has run.
+struct Finished {
+    results: Results,
+    /// Where the results go.
+    destinations: Destinations,
+    /// Lines that say which schedule the program was compiled with.
+    schedule: Vec<String>,
+}
+
+fn run_interpreter(args: &RunArgs) -> Result<Finished, Failure> {
     let without = |option: &str| {
         Err(Failure::Usage(format!("{option} is for compiled code, and --target interp has none")))
     };
@@ -43,7 +49,9 @@ fn run_interpreter(args: &RunArgs) -> Result<Results, Failure> {
         _ if args.check => return without("--check"),
         _ => {}
     }
-    interpret_problem(Problem::read_to_run(&args.program)?)
+    let problem = Problem::read_to_run(&args.program)?;
+    let destinations = Destinations::read(&args.out, &problem)?;
+    Ok(Finished { results: interpret_problem(problem)?, destinations, schedule: Vec::new() })
 }
 
 fn interpret_problem(mut problem: Problem) -> Result<Results, Failure> {
@@ -51,13 +59,14 @@ fn interpret_problem(mut problem: Problem) -> Result<Results, Failure> {
     interpret(&problem.source, &problem.program, inputs)
 }
 
-/// The results of the compiled program, and lines that say which schedule it was compiled with.
-fn run_compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String>), Failure> {
+fn run_compiled(args: &RunArgs, name: TargetName) -> Result<Finished, Failure> {
     let compiler = Compiler::new(&args.compile, name)?;
     let mut problem = Problem::read_to_run(&args.program)?;
+    let destinations = Destinations::read(&args.out, &problem)?;
     if problem.is_empty() {
         let how = "schedule: none; a size is 0, so the interpreter has computed the results";
-        return Ok((interpret_problem(problem)?, vec![how.to_owned()]));
+        let results = interpret_problem(problem)?;
+        return Ok(Finished { results, destinations, schedule: vec![how.to_owned()] });
     }
     let mut inputs = problem.kernel_inputs(args.check)?;
     let (compiled, _) = compiler.compile(&args.cache, &problem.program)?;
@@ -68,37 +77,23 @@ fn run_compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String
     }
     let chosen = format!("schedule: {}", compiled.schedule.describe());
     let skipped = compiled.schedule.skipped().map(|one| format!("skipped: {one}"));
-    Ok((results, std::iter::once(chosen).chain(skipped).collect()))
-}
-
-fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(Failure::Input(format!("--out {} is a file, not a folder", folder.display())));
-    }
-    let failed =
-        |error: std::io::Error| Failure::Machine(format!("cannot write to {}: {error}", folder.display()));
-    fs::create_dir_all(folder)
-        .map_err(|error| Failure::Input(format!("--out {}: {error}", folder.display())))?;
-    results.iter().try_for_each(|(name, tensor)| {
-        npy::write(&folder.join(format!("{name}.npy")), tensor).map_err(failed)
-    })
+    let schedule = std::iter::once(chosen).chain(skipped).collect();
+    Ok(Finished { results, destinations, schedule })
 }
 
 /// A line for each result: its type and shape, where it is, and a checksum of its bytes.
-fn summary(results: &Results, folder: Option<&Path>) -> String {
+fn summary(finished: &Finished) -> String {
     let mut out = String::new();
-    for (name, tensor) in results {
+    for (name, tensor) in &finished.results {
         let shape: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
         let _ = write!(out, "{name}: {}({})", tensor.dtype(), shape.join(", "));
         let _ = write!(out, "  checksum {:016x}", xxh3_64(tensor.bytes()));
-        match folder {
-            Some(folder) => {
-                let _ = writeln!(out, "  -> {}", folder.join(format!("{name}.npy")).display());
-            }
-            None => {
-                let _ = writeln!(out, "  {}", preview(tensor));
-            }
-        }
+        let paths = finished.destinations.paths(name);
+        let paths: Vec<String> = paths.iter().map(|path: &PathBuf| path.display().to_string()).collect();
+        let _ = match paths.is_empty() {
+            true => writeln!(out, "  {}", preview(tensor)),
+            false => writeln!(out, "  -> {}", paths.join(", ")),
+        };
     }
     out
 }
