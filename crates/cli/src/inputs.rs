@@ -158,8 +158,12 @@ impl GivenInputs {
                     if let Some(range) = UniformRange::read(name, value) {
                         return self.random(function, name, range?);
                     }
-                    self.refuse_tensor(function, name)?;
-                    let tensor = tensor_file::read(Path::new(value), &self.declared(function, name))
+                    let path = Path::new(value);
+                    // Only a .npy file can be read for a parameter that is not declared.
+                    if FileFormat::of(path).is_some_and(|format| format != FileFormat::Npy) {
+                        self.refuse_tensor(function, name)?;
+                    }
+                    let tensor = tensor_file::read(path, &self.declared(function, name))
                         .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
                     self.tensor(function, name, tensor, value)
                 }

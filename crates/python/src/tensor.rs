@@ -1,4 +1,5 @@
-//! Reads the caller's tensors: NumPy arrays, objects with `__dlpack__`, and objects with a buffer.
+//! Reads the caller's tensors: NumPy arrays, objects with `__dlpack__`, objects with a buffer, and
+//! objects that NumPy makes an array of, such as the pictures of Pillow.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{
@@ -83,7 +84,11 @@ impl<'py> Tensor<'py> {
         }
         match read_foreign(object) {
             Ok(Some(tensor)) => Ok(tensor),
-            Ok(None) => Err(no_tensor(object, name)),
+            Ok(None) => match as_array(object, name)? {
+                // The elements may be a copy, in which results would be lost.
+                Some(array) => Ok(Tensor { writable: false, ..array }),
+                None => Err(no_tensor(object, name)),
+            },
             Err(error) => Err(with_parameter_name(object.py(), name, error)),
         }
     }
@@ -199,6 +204,42 @@ fn read_foreign<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>
         Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Reads an object with `__array_interface__` or `__array__` by making a NumPy array of it.
+fn as_array<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tensor<'py>>> {
+    let py = object.py();
+    let has = |attribute| object.hasattr(attribute);
+    if !has(intern!(py, "__array_interface__"))? && !has(intern!(py, "__array__"))? {
+        return Ok(None);
+    }
+    refuse_palette(object, name)?;
+    let Ok(numpy) = py.import(intern!(py, "numpy")) else { return Ok(None) };
+    let array = numpy.call_method1(intern!(py, "asarray"), (object,));
+    let array = array.map_err(|error| with_parameter_name(py, name, error))?;
+    // A scalar of NumPy is no tensor.
+    let tensor = arrays::read(&array, name)?.filter(|array| !array.shape.is_empty());
+    match tensor {
+        // The bytes of Pillow's bilevel pictures are 0 and 255.
+        Some(tensor) if tensor.dtype == DType::Bool => {
+            let bytes = array.call_method1(intern!(py, "view"), ("uint8",))?;
+            arrays::read(&numpy.call_method1(intern!(py, "not_equal"), (bytes, 0))?, name)
+        }
+        other => Ok(other),
+    }
+}
+
+/// Refuses a picture of Pillow whose elements are numbers of colours in a palette.
+fn refuse_palette(object: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    let py = object.py();
+    let mode = object.getattr(intern!(py, "mode")).ok();
+    let is_palette = mode.is_some_and(|mode| mode.eq("P").unwrap_or(false) || mode.eq("PA").unwrap_or(false));
+    if is_palette && object.hasattr(intern!(py, "getpalette"))? {
+        return Err(PyTypeError::new_err(format!(
+            "`{name}` is a picture with a palette, whose elements are not colours: give {name}.convert(\"RGB\")"
+        )));
+    }
+    Ok(())
 }
 
 /// Reads a tensor by DLPack.
@@ -446,7 +487,7 @@ fn has_invalid_bool(bytes: &[u8]) -> bool {
 fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let class = object.get_type().name().map_or("an object".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "`{name}` takes a tensor (a NumPy array, a PyTorch or JAX tensor, or anything with __dlpack__ or a buffer), not {class}"
+        "`{name}` takes a tensor (a NumPy array, a PyTorch or JAX tensor, or anything with __dlpack__, a buffer or __array__), not {class}"
     ))
 }
 

@@ -72,7 +72,11 @@ impl Sizes {
                 ExprKind::Int(number, _) if *number != extent as i128 => {
                     let message =
                         format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
-                    return Err(Diagnostic::error(Code::SizeMismatch, dim.span, message).into());
+                    let found = Diagnostic::error(Code::SizeMismatch, dim.span, message);
+                    return Err(Box::new(match channels_elsewhere(&tensor.text, &ty.dims, shape) {
+                        Some(help) => found.help(help),
+                        None => found,
+                    }));
                 }
                 _ => {
                     if let Some((name, value)) = solve_extent(dim, extent, &self.bindings) {
@@ -145,6 +149,28 @@ pub fn shape_text(shape: &[usize]) -> String {
     }
 }
 
+/// The help for a picture whose channels are last instead of first, or first instead of last. Only
+/// the numbers among the dimensions decide.
+fn channels_elsewhere(tensor: &str, dims: &[Expr], shape: &[usize]) -> Option<String> {
+    let [first, middle, last] = shape else { return None };
+    let fits = |shape: [&usize; 3]| {
+        dims.iter().zip(shape).all(|(dim, extent)| match dim.kind {
+            ExprKind::Int(number, _) => number == *extent as i128,
+            _ => true,
+        })
+    };
+    let (found, wanted, from, to) = if fits([last, first, middle]) {
+        ("last (interleaved)", "first (planar)", -1, 0)
+    } else if fits([middle, last, first]) {
+        ("first (planar)", "last (interleaved)", 0, -1)
+    } else {
+        return None;
+    };
+    Some(format!(
+        "its channels are {found}, and those of `{tensor}` are {wanted}: move them with np.moveaxis({tensor}, {from}, {to})"
+    ))
+}
+
 /// The value of a dimension, if it is plain arithmetic of numbers and known sizes.
 pub fn known_extent(dim: &Expr, sizes: &Bindings) -> Option<i64> {
     let mut unknown = None;
@@ -212,6 +238,36 @@ mod tests {
         let found: Vec<(&str, i64)> = sizes.bindings.iter().collect();
         assert_eq!(found, [("K", 5), ("M", 4), ("N", 6)]);
         assert_eq!(sizes.origin("N"), Some("C"));
+    }
+
+    #[test]
+    fn a_picture_with_its_channels_elsewhere_gets_help() {
+        let help = |ty: &str, shape: &[usize]| {
+            let module = parse(&format!("def f({ty} I) -> (O) {{ O(i) = 1 where i in 0:2 }}"));
+            let param = &module.ast.functions[0].params[0];
+            let found = Sizes::default().infer_from_shape(&param.name, &param.ty, shape, "I").unwrap_err();
+            found.help.first().cloned().unwrap_or_default()
+        };
+        assert_eq!(
+            help("uint8(3, H, W)", &[480, 640, 3]),
+            "its channels are last (interleaved), and those of `I` are first (planar): move them with np.moveaxis(I, -1, 0)"
+        );
+        assert!(help("uint8(H, W, 3)", &[3, 480, 640]).ends_with("np.moveaxis(I, 0, -1)"));
+        assert_eq!(help("uint8(3, H, W)", &[480, 640, 4]), "");
+        assert_eq!(help("uint8(3, H)", &[480, 3]), "");
+    }
+
+    #[test]
+    fn extents_are_known_from_numbers_and_sizes() {
+        let module = parse("def f(float(7, N, 2*N + M) x) -> (y) { y(i) = 1 where i in 0:2 }");
+        let dims = &module.ast.functions[0].params[0].ty.dims;
+        let known = |sizes: &[(&str, i64)]| {
+            let sizes: Bindings = sizes.iter().copied().collect();
+            dims.iter().map(|dim| known_extent(dim, &sizes)).collect::<Vec<_>>()
+        };
+        assert_eq!(known(&[]), [Some(7), None, None]);
+        assert_eq!(known(&[("N", 4)]), [Some(7), Some(4), None]);
+        assert_eq!(known(&[("N", 4), ("M", 1)]), [Some(7), Some(4), Some(9)]);
     }
 
     #[test]
