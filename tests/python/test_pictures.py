@@ -1,15 +1,18 @@
 """The test pictures of scripts/test_pictures.py, and the command on them, compared with NumPy."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+import textwrap
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/test_pictures.py"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCRIPT, DOCUMENT = REPOSITORY / "scripts/test_pictures.py", REPOSITORY / "docs/pictures.md"
 HEIGHT, WIDTH, SEED = 48, 64, 5
 
 
@@ -127,6 +130,31 @@ def test_help_and_mistakes(tmp_path):
     small = run(tmp_path / "x", "--width", "3")
     assert small.returncode == 2 and "less than 32" in small.stderr and not (tmp_path / "x").exists()
     assert run().returncode == 2
+
+
+# --- The document.
+
+
+def test_the_commands_of_the_document_work(tilewright_in, tmp_path):
+    """Programs are those of the blocks, named by their first line. A checksum is not compared."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, block in re.findall(r"^```tw\n# (\w+\.tw)(.*?)^```", text, re.M | re.S):
+        (tmp_path / name).write_text("#" + block)
+    for folder in "examples", "scripts":
+        (tmp_path / folder).symlink_to(REPOSITORY / folder)
+    commands = re.findall(r"^    \$ (.*)((?:\n    (?!\$).*)*)", text, re.M)
+    assert len(commands) > 5
+    # The pictures are made first, though the document begins with a use of them.
+    for command, printed in sorted(commands, key=lambda found: not found[0].startswith("python3")):
+        program, *arguments = command.split()
+        if program == "python3":
+            subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True, capture_output=True)
+            continue
+        assert program == "tilewright"
+        done = tilewright_in(tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+        shown = re.sub(r"checksum \w+", "checksum …", done.stdout).strip()
+        assert shown == textwrap.dedent(printed).strip(), command
 
 
 # --- The command on these pictures.
