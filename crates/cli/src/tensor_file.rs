@@ -12,6 +12,7 @@ use tilewright::ir::tensor::byte_size;
 use tilewright::ir::{DType, Tensor};
 
 use crate::npy;
+use crate::output::print_error_line;
 use crate::picture::import::{self, Parameter};
 use crate::picture::layout::{Dimension, Layout};
 use crate::picture::{self, EXTENSIONS, Format, extension, unsupported_extension};
@@ -64,7 +65,15 @@ pub fn read(path: &Path, declared: &Declared<'_>) -> Result<Tensor, String> {
 fn read_picture(path: &Path, format: Format, declared: &Declared<'_>) -> Result<Tensor, String> {
     let (name, (dtype, dimensions)) = (declared.name, written_type(declared)?);
     let layout = Layout::of(name, dimensions)?;
-    import::tensor(picture::read(path, format)?, &Parameter { name, dtype, layout })
+    let picture = picture::read(path, format)?;
+    if picture.orientation != 1 {
+        print_error_line(&format!(
+            "note: viewers turn or mirror {} (its orientation is {}); it is read as it is stored",
+            path.display(),
+            picture.orientation
+        ));
+    }
+    import::tensor(picture, &Parameter { name, dtype, layout })
 }
 
 /// Reads elements without a header. The type and the shape are those of the parameter.

@@ -1,6 +1,8 @@
 //! Tests of pictures as inputs and results of `tilewright run` and of the other commands that take
 //! `--in`. `src/picture/tests.rs` has the formats and layouts one by one.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::fs;
@@ -55,7 +57,7 @@ fn a_picture_goes_in_and_a_picture_comes_out() {
     assert!(out.starts_with("O: uint8(3, 5, 6)  checksum ") && out.ends_with("  -> inverted.png\n"), "{out}");
     folder.succeeds("run invert.tw --in I=inverted.png --out again.PPM");
     assert_eq!(folder.bytes("again.PPM"), ppm(&samples()));
-    // The interpreter reads and writes in the same way, and a picture is an input for other commands.
+    // The interpreter reads and writes in the same way. Other commands take pictures, too.
     folder.succeeds("run invert.tw --in I=inverted.png --out interpreted.ppm --target interp");
     assert_eq!(folder.bytes("interpreted.ppm"), ppm(&samples()));
     folder.succeeds("run invert.tw --in I=photo.png --check");
@@ -206,6 +208,20 @@ fn floats_that_are_clamped_are_counted() {
     folder.write("roots.tw", "def roots(float(H, W) I) -> (O) { O(y, x) = sqrt(-1 - I(y, x)) }\n");
     folder.fails("run roots.tw --in I=gray.pgm --out nan.png", 1, &["30 of the 30 elements of `O` are NaN"]);
     folder.succeeds("run roots.tw --in I=gray.pgm --out nan.tiff");
+}
+
+#[test]
+fn a_photo_that_viewers_turn_is_read_as_it_is_stored() {
+    let folder = folder();
+    folder.succeeds("run swap.tw --in I=photo.ppm --out photo.jpg");
+    let exif = b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+    let jpeg = folder.bytes("photo.jpg");
+    folder.write("turned.jpg", [&jpeg[..2], exif, &jpeg[2..]].concat());
+    let ended = folder.tilewright("run swap.tw --in I=turned.jpg");
+    assert!(ended.out.starts_with("O: uint8(5, 6, 3)"), "{}", ended.out);
+    let note = "note: viewers turn or mirror turned.jpg (its orientation is 6); it is read as it is stored";
+    assert!(ended.err.contains(note), "{}", ended.err);
+    assert!(!folder.tilewright("run swap.tw --in I=photo.jpg").err.contains("note"));
 }
 
 #[test]

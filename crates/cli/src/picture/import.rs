@@ -23,7 +23,7 @@ pub struct Parameter<'a> {
 /// The tensor for a parameter. The error is a sentence without the name of the picture's file.
 pub fn tensor(picture: Picture, parameter: &Parameter<'_>) -> Result<Tensor, String> {
     refuse_other_samples(&picture, parameter)?;
-    let Picture { width, height, channels: found, maximum, samples } = picture;
+    let Picture { width, height, channels: found, maximum, samples, .. } = picture;
     let channels = parameter.layout.channels.unwrap_or(found);
     let pixels = Pixels { width, height, found, wanted: channels, order: parameter.layout.order };
     let samples = match samples {

@@ -6,7 +6,7 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::{Format, Picture, Samples, expect_plausible, no_such_samples, zeros};
+use super::{Format, Picture, Samples, expect_plausible, no_such_samples, orientation, zeros};
 
 /// Nearly no visible loss, at a tenth of the size of the samples.
 const QUALITY: u8 = 95;
@@ -31,7 +31,8 @@ pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
     refuse_cut(bytes)?;
     let mut data = zeros(expect_plausible([width, height, channels], 1, bytes)?)?;
     decoder.decode_into(&mut data).map_err(damaged)?;
-    Ok(Picture::new(width, height, channels, Samples::U8(data)))
+    let orientation = decoder.exif().and_then(|exif| orientation::of_exif(exif)).unwrap_or(1);
+    Ok(Picture { orientation, ..Picture::new(width, height, channels, Samples::U8(data)) })
 }
 
 /// Refuses a file without a mark of its end behind its last scan. The decoder makes up pixels for

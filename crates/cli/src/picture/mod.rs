@@ -9,6 +9,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `layout.rs` | which dimension of a tensor holds the channels |
+//! | `orientation.rs` | whether viewers turn a photo |
 //! | `import.rs`, `export.rs` | pictures to tensors, and tensors to pictures |
 //! | `png.rs`, `jpeg.rs`, `tiff.rs` | formats that crates decode and encode |
 //! | `pfm.rs`, `pnm.rs`, `header.rs` | formats of a few lines, and their headers of text |
@@ -21,6 +22,7 @@ mod header;
 pub mod import;
 mod jpeg;
 pub mod layout;
+mod orientation;
 mod pfm;
 mod png;
 mod pnm;
@@ -44,6 +46,9 @@ pub struct Picture {
     pub samples: Samples,
     /// The integer that means full intensity. It has no meaning for floats.
     pub maximum: u16,
+    /// How viewers turn or mirror the picture: 1 is not at all, and 2 to 8 are as in Exif. Nothing
+    /// here applies it.
+    pub orientation: u16,
 }
 
 /// The samples of a picture.
@@ -75,7 +80,7 @@ impl Picture {
     /// A picture whose integers use their whole range.
     pub fn new(width: usize, height: usize, channels: usize, samples: Samples) -> Picture {
         let maximum = if matches!(samples, Samples::U8(_)) { u8::MAX.into() } else { u16::MAX };
-        Picture { width, height, channels, samples, maximum }
+        Picture { width, height, channels, samples, maximum, orientation: 1 }
     }
 }
 

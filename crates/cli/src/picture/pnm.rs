@@ -29,7 +29,7 @@ pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
     };
     match largest > maximum {
         true => Err(format!("it is damaged: it has the value {largest}, and announces at most {maximum}")),
-        false => Ok(Picture { width, height, channels, samples, maximum }),
+        false => Ok(Picture { maximum, ..Picture::new(width, height, channels, samples) }),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{Cursor, ErrorKind};
 
 use tiff::decoder::{Decoder, DecodingResult, Limits};
 use tiff::encoder::{TiffEncoder, TiffValue, colortype};
+use tiff::tags::Tag;
 use tiff::{ColorType, TiffError};
 
 use super::{Format, Picture, Samples, expect_plausible, no_such_samples, zeros};
@@ -37,9 +38,11 @@ pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
         DecodingResult::F64(samples) => Samples::F64(interleaved(samples, planes)?),
         _ => return Err(other_samples("signed integers, or integers of more than 16 bits")),
     };
+    let orientation = decoder.find_tag_unsigned(Tag::Orientation).map_err(damaged)?;
+    let orientation = orientation.filter(|stated| (1..=8).contains(stated)).unwrap_or(1);
     let found = samples.len();
     match found == width * height * channels {
-        true => Ok(Picture::new(width, height, channels, samples)),
+        true => Ok(Picture { orientation, ..Picture::new(width, height, channels, samples) }),
         false => Err(format!("it is damaged: it has {found} samples for {width} x {height} pixels")),
     }
 }
