@@ -138,6 +138,9 @@ pub enum Stage {
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
+    /// A picture, as SVG: the statements, their tensors, and which statement reads which. With
+    /// --schedule also the loop nests, and where each tensor is computed and stored.
+    Graph,
     /// The statement instances that must keep their order: flow, anti and output dependences, and
     /// reductions.
     Dependences,

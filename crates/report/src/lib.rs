@@ -1,13 +1,16 @@
-//! Shows outcomes to people: the page about a search, comparisons of strategies, times as text.
+//! Shows outcomes to people: the page about a search, comparisons of strategies, the graph of a
+//! program, times as text.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`tuning_page`] | the page about one search |
 //! | [`comparison`] | a comparison of strategies as text, JSON, page and drawings |
-//! | [`page`] | parts of pages: text, tables, axes, the style sheet |
+//! | [`graph`] | the statements of a program and what they read, as a drawing |
+//! | [`page`] | parts of pages and drawings: text, tables, axes, the style sheet |
 //! | [`time`] | times and dates as text |
 
 pub mod comparison;
+pub mod graph;
 pub mod page;
 pub mod time;
 mod tuning;

@@ -1,6 +1,7 @@
 //! `tilewright show`: prints a program at one stage of compilation.
 
 mod cost;
+mod graph;
 mod space;
 
 use clap::ValueEnum;
@@ -23,6 +24,7 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => show_checked,
+        Stage::Graph => graph::show_graph,
         Stage::Dependences => show_dependences,
         Stage::Hls | Stage::C => return Err(missing_stage(args.stage)),
         _ => show_compiled,

@@ -1,10 +1,11 @@
 //! Makes the style sheets of the page and of standalone drawings.
 //!
-//! The page's sheet consists of [`STYLE`] and `strategies.css`. Both have one rule per line, and
-//! their light colours in a `:root` at the start of a line. `light_style` relies on this to find
-//! the rules and colours of a drawing.
+//! The page's sheet consists of [`STYLE`] and `strategies.css`. Both have one rule per line, which
+//! `light_style` relies on to find the rules of a drawing.
 
 use crate::page::STYLE;
+#[cfg(any(test, feature = "png"))]
+use crate::page::colours::{Scheme, resolve};
 
 /// The rules that only this page has.
 const COMPARISON_STYLE: &str = include_str!("strategies.css");
@@ -21,23 +22,7 @@ pub fn light_style() -> String {
     let sheet = style_sheet();
     let rules = sheet.lines().filter(|line| line.starts_with("svg .") || line.starts_with("svg text"));
     let rules = rules.chain(sheet.lines().filter(|line| line.starts_with('.')));
-    let rules = rules.collect::<Vec<_>>().join("\n");
-    variables(&sheet)
-        .into_iter()
-        .fold(rules, |rules, (name, value)| rules.replace(&format!("var({name})"), value))
-}
-
-/// Returns the light colours with their names. The `:root` of the dark colours is indented and does
-/// not match.
-#[cfg(any(test, feature = "png"))]
-fn variables(sheet: &str) -> Vec<(&str, &str)> {
-    let roots = sheet.lines().filter_map(|line| line.strip_prefix(":root {"));
-    let settings = roots.flat_map(|root| root.trim_end_matches(['}', ' ']).split(';'));
-    let pairs = settings.filter_map(|setting| setting.split_once(':'));
-    pairs
-        .map(|(name, value)| (name.trim(), value.trim()))
-        .filter(|(name, _)| name.starts_with("--"))
-        .collect()
+    resolve(&rules.collect::<Vec<_>>().join("\n"), &sheet, Scheme::Light)
 }
 
 #[cfg(test)]
