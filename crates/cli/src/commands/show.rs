@@ -4,6 +4,8 @@ mod cost;
 mod graph;
 mod space;
 
+use std::io::IsTerminal;
+
 use clap::ValueEnum;
 use tilewright::driver::{Stage as CompiledStage, TargetName};
 use tilewright::ir::print as text;
@@ -14,7 +16,7 @@ use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
 use crate::inputs::read_sizes;
 use crate::machine::machine_or_typical;
-use crate::output::print;
+use crate::output::{print, print_error_line};
 use crate::problem::{OR_INPUTS, concrete_program};
 use crate::schedule::ScheduleOption;
 use crate::source::Source;
@@ -31,7 +33,11 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     };
     let (source, function) = Source::read_function(&args.file)?;
     let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
-    print(&show(args, &source, &function, &sizes)?)
+    print(&show(args, &source, &function, &sizes)?)?;
+    if args.stage == Stage::Graph && std::io::stdout().is_terminal() {
+        print_error_line("note: this is a picture in the SVG format; write it to a file with `> graph.svg`");
+    }
+    Ok(())
 }
 
 fn missing_stage(stage: Stage) -> Failure {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `model.rs` | nodes, edges and frames, as text and kinds |
 //! | `program.rs`, `window.rs` | the model of a program, and the elements that a statement reads |
-//! | `schedule.rs`, `sites.rs` | what a schedule adds to the model: loop nests, and where values are stored |
+//! | `schedule.rs`, `sites.rs` | what a schedule adds: loop nests, and where values are stored |
+//! | `staged.rs` | the buffers that a schedule adds |
 //! | `layout/` | where boxes, frames and edges are |
 //! | `svg.rs`, `graph.css` | the drawing as text, and its style |
 //!
@@ -17,6 +18,7 @@ mod model;
 mod program;
 mod schedule;
 mod sites;
+mod staged;
 mod svg;
 mod window;
 

@@ -215,3 +215,147 @@ fn describe(program: &Program, statement: &Statement) -> String {
     let over = if vars.is_empty() { String::new() } else { format!("\nover {}", vars.join(", ")) };
     format!("{}{over}{filler}", print::statement(statement, program))
 }
+
+#[cfg(test)]
+mod tests {
+    use tilewright_syntax::{Bindings, check, parse};
+
+    use super::*;
+
+    fn graph_of(source: &str) -> Graph {
+        let ast = parse(source).ast;
+        let checked = check(&ast, &ast.functions.last().unwrap().name.text, &Bindings::default());
+        graph(&checked.program.unwrap_or_else(|| panic!("{:?}", checked.diagnostics)))
+    }
+
+    fn edges(graph: &Graph) -> Vec<String> {
+        let name = |at: usize| graph.nodes[at].name.as_str();
+        let text = |edge: &Edge| format!("{} {:?} {}", name(edge.from), edge.relation, name(edge.to));
+        graph.edges.iter().map(text).collect()
+    }
+
+    fn lines(graph: &Graph, name: &str) -> Vec<String> {
+        graph.nodes.iter().rfind(|node| node.name == name).unwrap().lines.clone()
+    }
+
+    #[test]
+    fn statements_read_the_last_definition_before_them() {
+        let graph = graph_of(
+            "def f(float(N) A, const float(N) B, float s) -> (C, D) {
+               C(i) = A(i) * s
+               D(i) = C(i) + B(i)
+               C(i) += D(i)
+               E(i) = C(i) + D(i)
+               C(i) += E(i)
+             }",
+        );
+        assert_eq!(graph.details, "N, float32 s");
+        let kinds: Vec<(&str, Kind)> =
+            graph.nodes.iter().map(|node| (node.name.as_str(), node.kind)).collect();
+        let (input, constant, result) = (Kind::Input, Kind::Constant, Kind::Result);
+        assert_eq!(
+            kinds,
+            [
+                ("A", input),
+                ("B", constant),
+                ("C", result),
+                ("D", result),
+                ("C[2]", result),
+                ("E", Kind::Temporary),
+                ("C[3]", result)
+            ]
+        );
+        assert_eq!(
+            edges(&graph),
+            [
+                "A Reads C",
+                "C Reads D",
+                "B Reads D",
+                "D Reads C[2]",
+                "C Continues C[2]",
+                "C[2] Reads E",
+                "D Reads E",
+                "E Reads C[3]",
+                "C[2] Continues C[3]"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tensor_of_the_caller_that_changes_is_an_input_too() {
+        let graph = graph_of(
+            "def f(float b, float(N, M) A) -> (C) {
+               C(i, j) = b * C(i, j)
+               C(i, j) += A(i, j)
+             }",
+        );
+        assert_eq!(edges(&graph), ["C Reads C", "A Reads C[2]", "C Continues C[2]"]);
+        let kinds: Vec<Kind> = graph.nodes.iter().map(|node| node.kind).collect();
+        assert_eq!(kinds, [Kind::Input, Kind::Input, Kind::Result, Kind::Result]);
+    }
+
+    #[test]
+    fn ordered_loops_are_frames_with_carried_reads() {
+        let graph = graph_of(
+            "def f(float(N) A, float(T, N) B) -> (u, v) {
+               u(0, i) = A(i)
+               v(0, i) = A(i)
+               for t in 1:T {
+                 u(t, i) = v(t - 1, i) + B(t, i)
+                 v(t, i) = u(t, i) + v(t - 1, i)
+               }
+             }",
+        );
+        let titles: Vec<&str> = graph.frames.iter().map(|frame| frame.title.as_str()).collect();
+        assert_eq!(titles, ["for t in 1:T"]);
+        let in_loop: Vec<&str> =
+            graph.nodes.iter().filter(|node| node.frame == Some(0)).map(|node| node.name.as_str()).collect();
+        assert_eq!(in_loop, ["u[2]", "v[2]"]);
+        let of_loop: Vec<String> = edges(&graph).into_iter().filter(|edge| edge.ends_with("[2]")).collect();
+        assert_eq!(
+            of_loop,
+            [
+                "v Reads u[2]",
+                "v[2] Carried u[2]",
+                "B Reads u[2]",
+                "u Continues u[2]",
+                "u[2] Reads v[2]",
+                "v Reads v[2]"
+            ]
+        );
+        let own: Vec<bool> = graph.nodes[4..].iter().map(|node| node.reads_itself).collect();
+        assert_eq!(own, [false, true]);
+    }
+
+    #[test]
+    fn windows_are_what_one_point_reads() {
+        let graph = graph_of(
+            "def f(float(H, W) A, const float(3, 3) K, int(H) at) -> (blur, down, rows, all, picked, same) {
+               blur(y, x) +=! A(y + r, x + s) * K(r, s)
+               down(y, x) = A(max(2*y - 1, 0), x) + A(min(2*y + 1, H - 1), x) where y in 0:H/2, x in 0:W
+               rows(y) +=! A(y, x)
+               all() max=! A(y, x)
+               picked(y) = A(at(y), 0) where y in 0:H
+               same(y, x) = A(y, x)
+             }",
+        );
+        assert_eq!(lines(&graph, "blur")[1..], ["← A(y..y + 2, x..x + 2)", "← K(:, :)"]);
+        assert_eq!(lines(&graph, "down")[1..], ["← A(2*y - 1..2*y + 1, x)"]);
+        assert_eq!(lines(&graph, "rows")[1..], ["← A(y, :)"]);
+        assert_eq!(lines(&graph, "all")[1..], ["← A(:, :)"]);
+        assert_eq!(lines(&graph, "picked")[1..], ["← A(…, 0)"]);
+        assert_eq!(lines(&graph, "same"), ["float32(H, W)"]);
+    }
+
+    #[test]
+    fn a_box_names_only_a_few_windows() {
+        let names: Vec<String> = (0..6).map(|at| format!("t{at}")).collect();
+        let inputs: Vec<String> = names.iter().map(|name| format!("float(N) {name}")).collect();
+        let sum: Vec<String> = names.iter().map(|name| format!("{name}(i + 1)")).collect();
+        let source = format!("def f({}) -> (o) {{ o(i) = {} }}", inputs.join(", "), sum.join(" + "));
+        assert_eq!(
+            lines(&graph_of(&source), "o")[1..],
+            ["← t0(i + 1)", "← t1(i + 1)", "← and 4 more tensors"]
+        );
+    }
+}

@@ -4,19 +4,23 @@
 //!   It takes the place of the frames of ordered loops.
 //! - Lines in each box: where the statement is computed, what it is stored in, and its own loops. A
 //!   statement without stores is inlined; it stands in the frame of its first reader.
-//! - Nodes for what the schedule adds: copies of tensors, and partial results.
+//! - Nodes for what the schedule adds: copies of tensors, and partial results (`staged.rs`).
 //!
 //! All of this is read off the loop nest. The claim of a store says which statement it computes; a
 //! store without a claim makes a copy.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tilewright_ir::nest::{Buffer, BufferId, Scope};
 use tilewright_ir::{LoopNest, Program};
 
-use super::model::{Edge, Frame, Graph, Kind, Node, Relation};
+use super::model::{Frame, Graph};
 use super::program;
-use super::sites::{RegionKind, Site, Sites, loop_text, loops_text, shared_prefix, variables};
+use super::sites::{RegionKind, Site, Sites, loop_text, loops_text, shared_prefix};
+use super::staged::add_staged;
+
+/// The number of characters after which a list continues on the next line of a box.
+const LINE_CHARACTERS: usize = 32;
 
 /// The graph of a program that a loop nest computes.
 pub fn graph(program: &Program, nest: &LoopNest) -> Graph {
@@ -27,12 +31,15 @@ pub fn graph(program: &Program, nest: &LoopNest) -> Graph {
     graph.nodes[first..].iter_mut().for_each(|node| node.lines.truncate(1));
     let sites = Sites::new(nest);
     graph.frames = (0..sites.regions.len()).map(|region| frame(nest, &sites, region)).collect();
-    let mut builder = Builder { nest, sites: &sites, graph, first, statements };
+    let mut builder = Builder { nest, sites: &sites, graph, first };
     builder.place_statements(program);
     builder.place_inlined();
-    let staged = builder.add_staged();
-    builder.route_through_staged(&staged);
+    let results: Vec<Option<(usize, usize)>> =
+        (0..statements).map(|at| builder.result_sites(at).first().and_then(|site| site.computes())).collect();
+    add_staged(&mut builder.graph, nest, &sites, first, &results);
     builder.remove_empty_frames();
+    // The layout keeps sources in this order where nothing else decides.
+    builder.graph.edges.sort_by_key(|edge| (edge.from, edge.to));
     builder.graph
 }
 
@@ -59,28 +66,23 @@ struct Builder<'a> {
     nest: &'a LoopNest,
     sites: &'a Sites<'a>,
     graph: Graph,
-    /// The node of the first statement, and the number of statements.
+    /// The node of the first statement; those of the others follow.
     first: usize,
-    statements: usize,
-}
-
-/// A node that the schedule adds: its buffer, and the nodes that compute something from it.
-struct Staged {
-    node: usize,
-    buffer: BufferId,
 }
 
 impl<'a> Builder<'a> {
     /// The stores of the last computation of a statement, which gives its result.
     fn result_sites(&self, statement: usize) -> Vec<&'a Site<'a>> {
-        let own = self.sites.sites.iter().filter(|site| site.computes().is_some_and(|own| own.0 == statement));
+        let own =
+            self.sites.sites.iter().filter(|site| site.computes().is_some_and(|own| own.0 == statement));
         let last = own.clone().filter(|site| site.has_values()).filter_map(Site::computes).next_back();
         own.filter(|site| site.computes() == last).collect()
     }
 
     /// Gives each statement that has stores its frame and its lines.
     fn place_statements(&mut self, program: &Program) {
-        let ranges: Vec<bool> = program.statements().iter().map(|(own, _)| has_points(program, own)).collect();
+        let ranges: Vec<bool> =
+            program.statements().iter().map(|(own, _)| has_points(program, own)).collect();
         for (statement, has_points) in ranges.into_iter().enumerate() {
             let sites = self.result_sites(statement);
             let main = sites.iter().find(|site| site.has_values());
@@ -119,14 +121,18 @@ impl<'a> Builder<'a> {
     /// loops.
     fn site_lines(&self, main: &Site<'a>, sites: &[&Site<'a>], readers: Vec<&Site<'a>>) -> Vec<String> {
         let readers = readers.into_iter().filter(|reader| reader.region == main.region);
-        let around = readers.map(|reader| shared_prefix(&main.loops, &reader.loops)).min_by_key(Vec::len);
-        let around = around.unwrap_or_default();
-        let buffers = self.buffers_text(sites);
-        let at = around.last().map(|own| format!("at {}", self.nest.var_name(own.var)));
-        let place: Vec<String> = at.into_iter().chain(buffers).collect();
-        let shown = self.sites.shared_loops(main.region).len().max(around.len());
+        let around = readers.map(|reader| (shared_prefix(&main.loops, &reader.loops), reader));
+        let (around, at) =
+            around.min_by_key(|(around, _)| around.len()).map_or((0, None), |(around, reader)| {
+                let reader = reader.computes().map(|(at, _)| self.graph.nodes[self.first + at].name.as_str());
+                let name = around.last().map(|own| self.nest.var_name(own.var));
+                (around.len(), name.map(|name| format!("at {}.{name}", reader.unwrap_or_default())))
+            });
+        let place: Vec<String> = at.into_iter().chain(self.buffers_text(sites)).collect();
+        let shown = self.sites.shared_loops(main.region).len().max(around);
         let own = loops_text(self.nest, &main.loops[shown.min(main.loops.len())..]);
-        [place.join(", "), own].into_iter().filter(|line| !line.is_empty()).collect()
+        let lines = [place.join(", "), own].into_iter().filter(|line| !line.is_empty());
+        lines.flat_map(|line| wrap(&line)).collect()
     }
 
     /// The buffers that stores write, other than tensors of the caller: `scratch(1, 32)`.
@@ -138,7 +144,9 @@ impl<'a> Builder<'a> {
             }
         }
         let texts = buffers.into_iter().filter_map(|buffer| buffer_text(self.nest.buffer(buffer)));
-        let texts: Vec<String> = texts.collect();
+        let mut texts: Vec<String> = texts.collect();
+        // Whole and partial tiles often have a buffer each.
+        texts.dedup();
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
@@ -151,155 +159,6 @@ impl<'a> Builder<'a> {
             }
             let readers = self.graph.edges.iter().filter(|edge| edge.from == node);
             self.graph.nodes[node].frame = readers.filter_map(|edge| self.graph.nodes[edge.to].frame).min();
-        }
-    }
-
-    /// Adds a node for each buffer that holds a copy or a partial result.
-    fn add_staged(&mut self) -> Vec<Staged> {
-        let mut staged: Vec<Staged> = Vec::new();
-        let results: Vec<Option<(usize, usize)>> =
-            (0..self.statements).map(|at| self.result_sites(at).first().and_then(|site| site.computes())).collect();
-        for site in &self.sites.sites {
-            let is_result = site.computes().is_some_and(|own| results[own.0] == Some(own));
-            let is_known = staged.iter().any(|own| own.buffer == site.buffer());
-            let is_argument = matches!(self.nest.buffer(site.buffer()).scope, Scope::Argument(_));
-            if is_result || is_known || is_argument {
-                continue;
-            }
-            staged.push(Staged { node: self.graph.nodes.len(), buffer: site.buffer() });
-            let node = self.staged_node(site);
-            self.graph.nodes.push(node);
-        }
-        staged
-    }
-
-    fn staged_node(&self, site: &Site<'a>) -> Node {
-        let buffer = self.nest.buffer(site.buffer());
-        let shared = self.sites.shared_loops(site.region);
-        let inside = variables(&shared).len().min(site.loops.len());
-        let text = buffer_text(buffer).unwrap_or_default();
-        let loops = loops_text(self.nest, &site.loops[inside..]);
-        let what = if site.computes().is_some() { "partial results" } else { "a copy" };
-        Node {
-            name: buffer.name.clone(),
-            kind: Kind::Staged,
-            lines: [format!("{} {text}", buffer.dtype), loops].into_iter().filter(|line| !line.is_empty()).collect(),
-            tooltip: format!("{what}, added by the schedule"),
-            frame: Some(site.region),
-            reads_itself: false,
-            is_inlined: false,
-        }
-    }
-
-    /// Lets the edges of readers that load a staged buffer go through its node.
-    fn route_through_staged(&mut self, staged: &[Staged]) {
-        let writers = self.writers(staged);
-        for own in staged {
-            for source in self.sources(own, &writers) {
-                self.add_edge(source, own.node);
-            }
-            let origins = self.origins(own, staged, &writers);
-            for reader in self.readers(own, staged) {
-                self.route(own, &origins, reader, &writers);
-            }
-        }
-    }
-
-    /// Moves the edges from the origins of a staged buffer to a reader, or to what is inlined in
-    /// the reader, so that they begin at the buffer's node.
-    fn route(&mut self, own: &Staged, origins: &BTreeSet<usize>, reader: usize, writers: &BTreeMap<BufferId, usize>) {
-        let direct = self.direct_reads(reader, writers);
-        let inside = self.with_inlined(reader);
-        let moves = |edge: &Edge| {
-            edge.relation == Relation::Reads
-                && inside.contains(&edge.to)
-                && origins.contains(&edge.from)
-                && !direct.contains(&edge.from)
-        };
-        let (moved, kept) = std::mem::take(&mut self.graph.edges).into_iter().partition(moves);
-        self.graph.edges = kept;
-        for Edge { to, .. } in &moved {
-            self.add_edge(own.node, *to);
-        }
-        if moved.is_empty() {
-            self.add_edge(own.node, reader);
-        }
-    }
-
-    /// The nodes whose buffers a statement loads from.
-    fn direct_reads(&self, node: usize, writers: &BTreeMap<BufferId, usize>) -> BTreeSet<usize> {
-        let is_own = |site: &&Site| site.computes().is_some_and(|(at, _)| self.first + at == node);
-        let reads = self.sites.sites.iter().filter(is_own).flat_map(Site::reads);
-        reads.filter_map(|buffer| writers.get(&buffer).copied()).collect()
-    }
-
-    /// The nodes that a staged buffer is filled from, through other staged buffers.
-    fn origins(&self, own: &Staged, staged: &[Staged], writers: &BTreeMap<BufferId, usize>) -> BTreeSet<usize> {
-        let mut found = self.sources(own, writers);
-        let mut open: Vec<usize> = found.iter().copied().collect();
-        while let Some(node) = open.pop() {
-            let further = staged.iter().find(|other| other.node == node);
-            let further = further.map(|other| self.sources(other, writers)).unwrap_or_default();
-            open.extend(further.into_iter().filter(|node| found.insert(*node)));
-        }
-        found
-    }
-
-    /// The node that each buffer holds the values of.
-    fn writers(&self, staged: &[Staged]) -> BTreeMap<BufferId, usize> {
-        let mut writers = BTreeMap::new();
-        let inputs = self.graph.nodes[..self.first].iter().enumerate();
-        for (node, input) in inputs {
-            let named = |buffer: &&(BufferId, &Buffer)| {
-                buffer.1.name == input.name && matches!(buffer.1.scope, Scope::Argument(_))
-            };
-            let buffers: Vec<(BufferId, &Buffer)> =
-                (0u32..).map(BufferId).zip(&self.nest.buffers).collect();
-            writers.extend(buffers.iter().find(named).map(|(id, _)| (*id, node)));
-        }
-        for site in &self.sites.sites {
-            writers.extend(site.computes().map(|(statement, _)| (site.buffer(), self.first + statement)));
-        }
-        writers.extend(staged.iter().map(|own| (own.buffer, own.node)));
-        writers
-    }
-
-    /// The nodes whose values stores move or reduce into a staged buffer.
-    fn sources(&self, own: &Staged, writers: &BTreeMap<BufferId, usize>) -> BTreeSet<usize> {
-        let fills = self.sites.sites.iter().filter(|site| site.buffer() == own.buffer);
-        let reads = fills.flat_map(Site::reads).filter_map(|buffer| writers.get(&buffer).copied());
-        reads.filter(|source| *source != own.node).collect()
-    }
-
-    /// The nodes that load from a staged buffer.
-    fn readers(&self, own: &Staged, staged: &[Staged]) -> BTreeSet<usize> {
-        let loads = self.sites.sites.iter().filter(|site| site.reads().contains(&own.buffer));
-        let reader = |site: &Site| {
-            let other = staged.iter().find(|other| other.buffer == site.buffer());
-            other.map(|other| other.node).or_else(|| site.computes().map(|(at, _)| self.first + at))
-        };
-        loads.filter_map(reader).filter(|reader| *reader != own.node).collect()
-    }
-
-    /// A node, and the inlined nodes that it computes.
-    fn with_inlined(&self, node: usize) -> Vec<usize> {
-        let mut found = vec![node];
-        let mut at = 0;
-        while let Some(&node) = found.get(at) {
-            let reads = self.graph.edges.iter().filter(|edge| edge.to == node).map(|edge| edge.from);
-            let inlined: Vec<usize> =
-                reads.filter(|from| self.graph.nodes[*from].is_inlined && !found.contains(from)).collect();
-            found.extend(inlined);
-            at += 1;
-        }
-        found
-    }
-
-    fn add_edge(&mut self, from: usize, to: usize) {
-        if !self.graph.edges.iter().any(|edge| edge.from == from && edge.to == to) {
-            let [source, reader] = [from, to].map(|node| &self.graph.nodes[node].name);
-            let tooltip = format!("{reader} reads {source}");
-            self.graph.edges.push(Edge { from, to, relation: Relation::Reads, tooltip });
         }
     }
 
@@ -321,6 +180,20 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Breaks a list at its commas into lines of a box.
+pub fn wrap(list: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in list.split_inclusive(", ").filter(|part| !part.is_empty()) {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + part.trim_end().chars().count() <= LINE_CHARACTERS => {
+                *last += part;
+            }
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// Returns true when a statement has a point at which it runs, as far as its ranges are known.
 fn has_points(program: &Program, statement: &tilewright_ir::Statement) -> bool {
     let is_empty = |extent: Option<i64>| extent.is_some_and(|extent| extent < 1);
@@ -328,7 +201,7 @@ fn has_points(program: &Program, statement: &tilewright_ir::Statement) -> bool {
 }
 
 /// A buffer's memory and shape, as the loops are printed; none for tensors of the caller.
-fn buffer_text(buffer: &Buffer) -> Option<String> {
+pub fn buffer_text(buffer: &Buffer) -> Option<String> {
     let memory = match buffer.scope {
         Scope::Argument(_) => return None,
         Scope::Constant => "constant",
@@ -338,4 +211,137 @@ fn buffer_text(buffer: &Buffer) -> Option<String> {
     };
     let shape: Vec<String> = buffer.shape.iter().map(i64::to_string).collect();
     Some(format!("{memory}({})", shape.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_schedule::{apply, text};
+    use tilewright_syntax::{check, parse};
+    use tilewright_target::{Cpu, Gpu, GpuApi, Target, VectorInstructions};
+
+    use super::*;
+    use crate::graph::model::{Kind, Node};
+
+    /// The graph of the last function of a source with given steps, for a CPU or a GPU.
+    fn scheduled(source: &str, sizes: &[(&str, i64)], steps: &str, gpu: bool) -> Graph {
+        let ast = parse(source).ast;
+        let function = &ast.functions.last().unwrap().name.text;
+        let program = check(&ast, function, &sizes.iter().copied().collect()).program.unwrap();
+        let cpu = Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20] };
+        let device = Gpu::typical(GpuApi::Cuda);
+        let target = if gpu { Target::from(&device) } else { Target::from(&cpu) };
+        let parsed = text::parse(steps);
+        assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+        let nest = apply(&program, &parsed.schedule, target).unwrap_or_else(|why| panic!("{why}"));
+        graph(&program, &nest)
+    }
+
+    fn node<'g>(graph: &'g Graph, name: &str) -> &'g Node {
+        graph.nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("no {name} in {graph:?}"))
+    }
+
+    /// The title of the frame around a node.
+    fn around<'g>(graph: &'g Graph, name: &str) -> Option<&'g str> {
+        node(graph, name).frame.map(|frame| graph.frames[frame].title.as_str())
+    }
+
+    fn edges(graph: &Graph) -> Vec<String> {
+        let name = |at: usize| graph.nodes[at].name.as_str();
+        graph.edges.iter().map(|edge| format!("{} -> {}", name(edge.from), name(edge.to))).collect()
+    }
+
+    const STAGES: &str = "def f(float(N, M) A) -> (d, e) {
+      a(i, j) = A(i, j) * 2
+      b(i, j) = a(i, j) + 1
+      c(i, j) = b(i, j) * b(i, j)
+      d(i, j) = c(i, j) + a(i, j)
+      e(i, j) = b(i, j)
+    }";
+
+    #[test]
+    fn fused_statements_share_a_frame() {
+        let steps = "inline b\ncompute_at c, d.i\nparallel d.i\nvectorize c.j";
+        let graph = scheduled(STAGES, &[("N", 8), ("M", 16)], steps, false);
+        assert_eq!(around(&graph, "a"), Some("1: i:8, j:16"));
+        assert_eq!(around(&graph, "c"), Some("2: parallel i:8"));
+        assert_eq!(around(&graph, "d"), Some("2: parallel i:8"));
+        assert_eq!(around(&graph, "e"), Some("3: i:8, j:16"));
+        assert_eq!(around(&graph, "A"), None);
+        // `e` also reads `b`, but `d` runs first.
+        assert_eq!(around(&graph, "b"), Some("2: parallel i:8"));
+        assert_eq!(node(&graph, "b").lines, ["float32(8, 16)", "inlined"]);
+        assert!(node(&graph, "b").is_inlined && !node(&graph, "c").is_inlined);
+        assert_eq!(node(&graph, "c").lines, ["float32(8, 16)", "at d.i, scratch(1, 16)", "vector j:16"]);
+        assert_eq!(node(&graph, "a").lines, ["float32(8, 16)", "scratch(8, 16)"]);
+        assert_eq!(node(&graph, "d").lines, ["float32(8, 16)", "j:16"]);
+    }
+
+    const PRODUCT: &str =
+        "def mm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+    const SIZES: [(&str, i64); 3] = [("M", 64), ("N", 64), ("K", 64)];
+
+    #[test]
+    fn copies_stand_between_a_tensor_and_its_reader() {
+        let steps =
+            "promote B at root -> Bp packed\npromote A at C.i -> Ap packed\npromote Ap at C.j -> Aq packed\n";
+        let graph = scheduled(PRODUCT, &SIZES, steps, false);
+        assert_eq!(edges(&graph), ["A -> Ap", "B -> Bp", "Ap -> Aq", "Bp -> C", "Aq -> C"]);
+        assert_eq!(around(&graph, "Bp"), Some("setup, once"));
+        assert_eq!(around(&graph, "Ap"), around(&graph, "C"));
+        assert_eq!(node(&graph, "Bp").kind, Kind::Staged);
+        assert_eq!(node(&graph, "Bp").lines[0], "float32 constant(64, 64)");
+    }
+
+    #[test]
+    fn partial_results_stand_before_their_total() {
+        let steps = "split C.k -> ko, ki:8\nrfactor C.ko -> Cp";
+        let graph = scheduled(PRODUCT, &SIZES, steps, false);
+        assert_eq!(edges(&graph), ["A -> Cp", "B -> Cp", "Cp -> C"]);
+        assert!(node(&graph, "Cp").tooltip.contains("partial results"), "{graph:?}");
+    }
+
+    #[test]
+    fn kernels_stand_inside_the_loops_of_the_host() {
+        let source = "def f(float(T, N) A) -> (u) {
+          u(0, i) = A(0, i) where i in 0:N
+          for t in 1:T { u(t, i) = u(t - 1, i) + A(t, i) }
+        }";
+        let steps = "bind u.i -> block.x\nbind u[2].i -> block.x";
+        let graph = scheduled(source, &[("T", 5), ("N", 32)], steps, true);
+        assert_eq!(around(&graph, "u"), Some("kernel 1: block.x i:32"));
+        assert_eq!(around(&graph, "u[2]"), Some("kernel 2: block.x i:32"));
+        let host = graph.frames[node(&graph, "u[2]").frame.unwrap()].parent.unwrap();
+        assert_eq!(graph.frames[host].title, "host: t:4");
+        assert!(node(&graph, "u[2]").reads_itself);
+    }
+
+    #[test]
+    fn a_copy_stands_between_the_right_statements_of_a_tensor() {
+        let source = "def f(float(N, M) A, float(M) w) -> (C, D) {
+          C(i, j) = A(i, j)
+          D(i, j) +=! C(i, k) * w(k) where j in 0:M
+          C(i, j) += D(i, j)
+        }";
+        let graph = scheduled(source, &[("N", 8), ("M", 16)], "promote C at D.i -> row packed", false);
+        let expected = ["A -> C", "w -> D", "C -> C[2]", "C -> row", "D -> C[2]", "row -> D"];
+        assert_eq!(edges(&graph), expected);
+    }
+
+    #[test]
+    fn a_copy_for_an_inlined_statement_is_read_by_it() {
+        let source =
+            "def f(float(N, M) A) -> (c) { b(i, j) = A(i, j) * 2  c(i, j) +=! b(i, k) where j in 0:M }";
+        let graph =
+            scheduled(source, &[("N", 8), ("M", 16)], "inline b\npromote A at c.i -> row packed", false);
+        assert_eq!(edges(&graph), ["A -> row", "b -> c", "row -> b"]);
+        assert_eq!(around(&graph, "b"), around(&graph, "c"));
+    }
+
+    #[test]
+    fn long_lists_continue_on_the_next_line() {
+        assert_eq!(wrap(""), [""; 0]);
+        assert_eq!(wrap("vector x:16"), ["vector x:16"]);
+        let long = "parallel y:2556, xo:24, unroll ii:12, vector xv:64";
+        assert_eq!(wrap(long), ["parallel y:2556, xo:24,", "unroll ii:12, vector xv:64"]);
+    }
 }

@@ -2,7 +2,7 @@
 //! buffer that it writes, and the loop nest or kernel that it belongs to.
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{BufferId, ClaimRole, For, LoopKind, LoopVarId, Stmt, Store};
+use tilewright_ir::nest::{BufferId, ClaimRole, For, LoopKind, Stmt, Store};
 use tilewright_ir::walk;
 
 /// A store of a loop nest.
@@ -159,9 +159,4 @@ pub fn loop_text(nest: &LoopNest, own: &For) -> String {
 /// Loops as text, outermost first.
 pub fn loops_text(nest: &LoopNest, loops: &[&For]) -> String {
     loops.iter().map(|own| loop_text(nest, own)).collect::<Vec<_>>().join(", ")
-}
-
-/// The variables of loops.
-pub fn variables(loops: &[&For]) -> Vec<LoopVarId> {
-    loops.iter().map(|own| own.var).collect()
 }

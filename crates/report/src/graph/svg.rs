@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::layout::{Diagram, Frame as LayoutFrame, Layout, Leaf, Rectangle, Route, layout};
+use super::layout::{Diagram, Frame as LayoutFrame, Layout, Leaf, Rectangle, Route, Station, layout};
 use super::model::{Edge, Frame, Graph, Kind, Node, Relation};
 use crate::page::STYLE;
 use crate::page::colours::for_both_schemes;
@@ -34,6 +34,9 @@ const NAME_HEIGHT: f64 = 16.0;
 const LINE_HEIGHT: f64 = 14.0;
 /// The space beside a box for an edge to itself.
 const SELF_EDGE: f64 = 20.0;
+
+/// The horizontal distance of two lines that count as one.
+const STRAIGHT: f64 = 0.05;
 
 /// The space around the drawing.
 const MARGIN: f64 = 16.0;
@@ -176,7 +179,7 @@ fn legend(graph: &Graph, out: &mut String) -> f64 {
     };
     for kind in Kind::ALL.into_iter().filter(|kind| graph.nodes.iter().any(|node| node.kind == *kind)) {
         let sample = format!("<rect width=\"{SAMPLE}\" height=\"16\" rx=\"{}\"/>", radius(kind).min(8.0));
-        entry(kind.name(), sample, kind.name());
+        entry(kind.name(), sample, label(kind));
     }
     if graph.nodes.iter().any(|node| node.is_inlined) {
         let sample = format!("<rect width=\"{SAMPLE}\" height=\"16\" rx=\"4\"/>");
@@ -190,6 +193,13 @@ fn legend(graph: &Graph, out: &mut String) -> f64 {
         }
     }
     x - MARGIN
+}
+
+fn label(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Staged => "staged by the schedule",
+        other => other.name(),
+    }
 }
 
 fn relation_class(relation: Relation) -> &'static str {
@@ -291,23 +301,118 @@ fn draw_edge(out: &mut String, edge: &Edge, route: &Route) {
     );
 }
 
-/// A route as a path: vertical lines, joined by curves.
+/// A route as a path: vertical lines, joined by curves. Lines that continue each other are one.
 fn path(route: &Route) -> String {
-    let mut out = String::new();
-    let mut end: Option<(f64, f64)> = None;
+    let mut pieces: Vec<Station> = Vec::new();
     for at in &route.stations {
-        let _ = match end {
-            None => write!(out, "M{:.1} {:.1}", at.x, at.top),
-            Some((x, y)) if (x - at.x).abs() < 0.05 => write!(out, "V{:.1}", at.top.max(y)),
-            Some((x, y)) => {
-                let middle = (y + at.top) / 2.0;
-                write!(out, "C{x:.1} {middle:.1} {:.1} {middle:.1} {:.1} {:.1}", at.x, at.x, at.top)
+        match pieces.last_mut() {
+            Some(last) if (last.x - at.x).abs() < STRAIGHT => last.bottom = at.bottom,
+            _ => pieces.push(*at),
+        }
+    }
+    let mut out = String::new();
+    for (at, own) in pieces.iter().enumerate() {
+        let Station { x, top, bottom } = *own;
+        let _ = match at.checked_sub(1).map(|before| pieces[before]) {
+            None => write!(out, "M{x:.1} {top:.1}"),
+            Some(before) => {
+                let middle = (before.bottom + top) / 2.0;
+                write!(out, "C{:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {top:.1}", before.x)
             }
         };
-        if at.bottom > at.top {
-            let _ = write!(out, "V{:.1}", at.bottom);
+        if bottom > top {
+            let _ = write!(out, "V{bottom:.1}");
         }
-        end = Some((at.x, at.bottom));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use resvg::usvg::roxmltree::{self, Document};
+
+    use super::*;
+
+    fn node(name: &str) -> Node {
+        Node {
+            name: name.to_owned(),
+            kind: Kind::Temporary,
+            lines: vec!["float32()".to_owned()],
+            tooltip: String::new(),
+            frame: None,
+            reads_itself: false,
+            is_inlined: false,
+        }
+    }
+
+    fn drawn(nodes: Vec<Node>, edges: Vec<Edge>) -> String {
+        draw(&Graph { name: "f".to_owned(), nodes, edges, ..Graph::default() })
+    }
+
+    fn edge(from: usize, to: usize, relation: Relation) -> Edge {
+        Edge { from, to, relation, tooltip: "<a> & b".to_owned() }
+    }
+
+    #[test]
+    fn hostile_names_are_text() {
+        let names = ["<script>", "a\"b'c&amp;", "]]>\u{0}\u{1b}[31m", "f_2.t"];
+        let svg = drawn(names.iter().map(|name| node(name)).collect(), Vec::new());
+        let document = Document::parse(&svg).unwrap();
+        let texts: Vec<&str> = document
+            .descendants()
+            .filter(|own| own.attribute("class") == Some("name"))
+            .filter_map(|own| own.text())
+            .collect();
+        assert_eq!(texts, ["<script>", "a\"b'c&amp;", "]]>\u{fffd}\u{fffd}[31m", "f_2.t"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_and_told_in_full() {
+        let name = format!("begin{}end", "_and_so_on".repeat(40));
+        let svg = drawn(vec![node(&name)], Vec::new());
+        assert!(svg.contains(&format!("<title>{name}\n")), "{svg}");
+        let cut = shorten(&name, MOST_CHARACTERS);
+        assert!(svg.contains(&format!(">{cut}</text>")) && cut.ends_with("end"), "{svg}");
+    }
+
+    #[test]
+    fn characters_of_unknown_width_are_fitted() {
+        let svg = drawn(vec![node("größe"), node("画像"), node("plain")], Vec::new());
+        assert_eq!(svg.matches("textLength=").count(), 2, "{svg}");
+        let document = Document::parse(&svg).unwrap();
+        for text in document.descendants().filter(|own| own.has_attribute("textLength")) {
+            let rectangle = text.parent().unwrap().children().find(|own| own.tag_name().name() == "rect");
+            let width =
+                |own: roxmltree::Node, name: &str| own.attribute(name).unwrap().parse::<f64>().unwrap();
+            assert!(width(text, "textLength") + 2.0 * PADDING <= width(rectangle.unwrap(), "width") + 0.1);
+        }
+    }
+
+    #[test]
+    fn the_legend_has_what_occurs() {
+        let legend = |svg: &str, name: &str| svg.contains(&format!(">{name}</text>"));
+        let plain = drawn(vec![node("a"), node("b")], vec![edge(0, 1, Relation::Reads)]);
+        assert!(legend(&plain, "temporary") && legend(&plain, "read by"), "{plain}");
+        for name in ["input", "inlined", "read in a later iteration by", "changed or completed by"] {
+            assert!(!legend(&plain, name), "{plain}");
+        }
+        let own = Node { reads_itself: true, is_inlined: true, ..node("a") };
+        let more = drawn(vec![own, node("b")], vec![edge(0, 1, Relation::Continues)]);
+        for name in ["inlined", "read in a later iteration by", "changed or completed by"] {
+            assert!(legend(&more, name), "{more}");
+        }
+    }
+
+    #[test]
+    fn an_edge_of_a_cycle_points_up() {
+        let edges = vec![edge(0, 1, Relation::Reads), edge(1, 0, Relation::Carried)];
+        let svg = drawn(vec![node("a"), node("b")], edges);
+        assert_eq!((svg.matches("l-4 -8h8z").count(), svg.matches("l-4 8h8z").count()), (1, 1), "{svg}");
+        assert!(svg.contains("<title>&lt;a&gt; &amp; b</title>"), "{svg}");
+    }
+
+    #[test]
+    fn nothing_can_be_drawn() {
+        assert!(Document::parse(&drawn(Vec::new(), Vec::new())).is_ok());
+    }
 }

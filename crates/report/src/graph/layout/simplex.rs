@@ -21,7 +21,7 @@ pub struct Arc {
 }
 
 /// The number of steps (nodes and arcs that are looked at) after which the search ends.
-const MOST_STEPS: usize = 25_000_000;
+const MOST_STEPS: usize = 50_000_000;
 
 /// Improves values that satisfy all arcs, up to the minimum if that takes few enough steps. The
 /// arcs must connect all nodes.
