@@ -243,6 +243,7 @@ fn expr(value: &Expr) -> String {
             let name = match op {
                 UnaryOp::Neg => "neg",
                 UnaryOp::Not => "not",
+                UnaryOp::Complement => "complement",
             };
             format!("{name}:{dtype}({})", expr(operand))
         }

@@ -117,7 +117,7 @@ fn pairs(dtype: DType) -> (Vec<Number>, Vec<Number>) {
     pairs.unzip()
 }
 
-const OPERATORS: [BinaryOp; 15] = [
+const OPERATORS: [BinaryOp; 21] = [
     BinaryOp::Add,
     BinaryOp::Sub,
     BinaryOp::Mul,
@@ -133,6 +133,12 @@ const OPERATORS: [BinaryOp; 15] = [
     BinaryOp::GreaterEqual,
     BinaryOp::And,
     BinaryOp::Or,
+    BinaryOp::BitAnd,
+    BinaryOp::BitOr,
+    BinaryOp::BitXor,
+    BinaryOp::ShiftLeft,
+    BinaryOp::ShiftRight,
+    BinaryOp::Power,
 ];
 
 #[test]
@@ -143,6 +149,9 @@ fn operators_do_what_the_language_says() {
             let inputs = [tensor(dtype, &lefts), tensor(dtype, &rights)];
             for op in OPERATORS {
                 if op.is_logical() != (dtype == DType::Bool) && op.is_logical() {
+                    continue;
+                }
+                if op.is_on_integers() && !dtype.is_integer() {
                     continue;
                 }
                 let result = if op.is_comparison() { DType::Bool } else { dtype };
@@ -188,6 +197,79 @@ fn division_by_constants() {
                         assert_eq!(found.get(at), wanted, "{value:?} {} {by:?}", op.symbol());
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn shifts_and_powers_by_constants() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_integer()) {
+        let values = interesting(dtype);
+        let input = [tensor(dtype, &values)];
+        for by in [-1i128, 0, 1, 2, 5, 7, 8, 13, 31, 32, 63, 64] {
+            let by = Number::Int(by).convert(dtype);
+            for op in [BinaryOp::ShiftLeft, BinaryOp::ShiftRight, BinaryOp::Power, BinaryOp::BitAnd] {
+                for (lanes, kind) in loop_shapes(VectorInstructions::Baseline) {
+                    let found = run(VectorInstructions::Baseline, lanes, kind, &input, dtype, &|loads| {
+                        binary(op, loads[0].clone(), Expr::literal(dtype, by))
+                    });
+                    for (at, value) in values.iter().enumerate() {
+                        let wanted = arithmetic::binary(op, *value, by, dtype);
+                        assert_eq!(found.get(at), wanted, "{dtype}: {value:?} {} {by:?}", op.symbol());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_on_integers() {
+    for vectors in runnable() {
+        for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_integer()) {
+            let values = interesting(dtype);
+            let input = [tensor(dtype, &values)];
+            for (lanes, kind) in loop_shapes(vectors) {
+                for builtin in [Builtin::Popcount, Builtin::Clz, Builtin::Ctz] {
+                    let found = run(vectors, lanes, kind, &input, dtype, &|loads| {
+                        call(builtin, vec![loads[0].clone()])
+                    });
+                    for (at, value) in values.iter().enumerate() {
+                        let wanted = arithmetic::call(builtin, &[*value], dtype);
+                        assert_eq!(found.get(at), wanted, "{dtype}: {} of {value:?}", builtin.name());
+                    }
+                }
+                let found = run(vectors, lanes, kind, &input, dtype, &|loads| Expr {
+                    dtype,
+                    kind: ExprKind::Unary(UnaryOp::Complement, Box::new(loads[0].clone())),
+                });
+                for (at, value) in values.iter().enumerate() {
+                    let wanted = arithmetic::unary(UnaryOp::Complement, *value, dtype);
+                    assert_eq!(found.get(at), wanted, "{dtype}: ~{value:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_words() {
+    let dtype = DType::UInt32;
+    let values = interesting(dtype);
+    let input = [tensor(dtype, &values)];
+    for vectors in runnable() {
+        for (lanes, kind) in loop_shapes(vectors) {
+            // Two words are the same in every lane, and the others differ.
+            let word = |number: i128| Expr::literal(dtype, Number::Int(number));
+            let found = run(vectors, lanes, kind, &input, dtype, &|loads| {
+                let own = || loads[0].clone();
+                call(Builtin::Philox, vec![word(7), own(), own(), word(0xFFFF_FFFF), own(), own()])
+            });
+            for (at, value) in values.iter().enumerate() {
+                let (own, seven, most) = (*value, Number::Int(7), Number::Int(0xFFFF_FFFF));
+                let wanted = arithmetic::call(Builtin::Philox, &[seven, own, own, most, own, own], dtype);
+                assert_eq!(found.get(at), wanted, "{lanes} {value:?}");
             }
         }
     }
@@ -337,7 +419,7 @@ fn functions_agree_with_the_oracle() {
                     .collect();
             let others: Vec<Number> = values.iter().rev().copied().collect();
             let inputs = [tensor(dtype, &values), tensor(dtype, &others), tensor(dtype, &values)];
-            for builtin in Builtin::ALL {
+            for builtin in Builtin::ALL.iter().filter(|builtin| !builtin.is_on_integers()) {
                 let result = if builtin.is_predicate() { DType::Bool } else { dtype };
                 for (lanes, kind) in loop_shapes(vectors) {
                     let found = run(vectors, lanes, kind, &inputs, result, &|loads| {

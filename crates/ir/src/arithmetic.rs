@@ -1,6 +1,10 @@
 //! Computes operators, reductions and builtin functions on single [`Number`]s, exactly as the
 //! language defines them.
 
+mod integer;
+
+pub use integer::philox_constants;
+
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Builtin, Number, UnaryOp};
 use crate::program::ReduceOp;
@@ -11,6 +15,7 @@ pub fn unary(op: UnaryOp, value: Number, dtype: DType) -> Number {
         (UnaryOp::Not, value) => Number::Int(!value.is_true() as i128),
         (UnaryOp::Neg, Number::Int(value)) => Number::Int(-value).convert(dtype),
         (UnaryOp::Neg, Number::Float(value)) => Number::Float(-value),
+        (UnaryOp::Complement, value) => Number::Int(!value.as_i128()).convert(dtype),
     }
 }
 
@@ -23,9 +28,12 @@ pub fn binary(op: BinaryOp, left: Number, right: Number, dtype: DType) -> Number
         return Number::Int(right.is_true() as i128);
     }
     match (left, right) {
-        (Number::Int(left), Number::Int(right)) => {
-            Number::Int(integer_binary(op, left, right)).convert(dtype)
-        }
+        (Number::Int(left), Number::Int(right)) => Number::Int(match op {
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => integer::shift(op, left, right, dtype),
+            BinaryOp::Power => integer::power(left, right),
+            _ => integer_binary(op, left, right),
+        })
+        .convert(dtype),
         (left, right) => Number::Float(float_binary(op, left.as_f64(), right.as_f64())).convert(dtype),
     }
 }
@@ -49,6 +57,9 @@ fn integer_binary(op: BinaryOp, left: i128, right: i128) -> i128 {
         BinaryOp::Div => (left - floor_mod(left, right)) / right,
         BinaryOp::Mod => floor_mod(left, right),
         BinaryOp::Min => left.min(right),
+        BinaryOp::BitAnd => left & right,
+        BinaryOp::BitOr => left | right,
+        BinaryOp::BitXor => left ^ right,
         _ => left.max(right),
     }
 }
@@ -101,6 +112,9 @@ pub fn call(builtin: Builtin, arguments: &[Number], dtype: DType) -> Number {
     if let (Builtin::Abs, Number::Int(value)) = (builtin, arguments[0]) {
         return Number::Int(value.abs()).convert(dtype);
     }
+    if builtin.is_on_integers() {
+        return Number::Int(integer::call(builtin, arguments, dtype)).convert(dtype);
+    }
     let x = arguments[0].as_f64();
     let y = arguments.get(1).map_or(0.0, |argument| argument.as_f64());
     let z = arguments.get(2).map_or(0.0, |argument| argument.as_f64());
@@ -148,6 +162,9 @@ pub fn call(builtin: Builtin, arguments: &[Number], dtype: DType) -> Number {
         Builtin::Tanh => x.tanh(),
         Builtin::Tgamma => libm::tgamma(x),
         Builtin::Trunc => x.trunc(),
+        Builtin::Clz | Builtin::Ctz | Builtin::Philox | Builtin::Popcount => {
+            unreachable!("functions on integers were called above")
+        }
     };
     Number::Float(value).convert(dtype)
 }

@@ -253,6 +253,8 @@ impl<I: Ids> Access<I> {
 pub enum UnaryOp {
     Neg,
     Not,
+    /// Inverts every bit of an integer.
+    Complement,
 }
 
 /// Operators of two operands.
@@ -279,6 +281,20 @@ pub enum BinaryOp {
     GreaterEqual,
     And,
     Or,
+    /// The bits that both operands have.
+    BitAnd,
+    /// The bits that either operand has.
+    BitOr,
+    /// The bits in which the operands differ.
+    BitXor,
+    /// Shifts the left operand's bits to higher places. The right operand counts the places, and is
+    /// read as an unsigned number. A count of the width or more shifts every bit out.
+    ShiftLeft,
+    /// Shifts the left operand's bits to lower places: with copies of the sign for a signed type,
+    /// with zeros for an unsigned one. The count is that of `ShiftLeft`.
+    ShiftRight,
+    /// The power of integers, which wraps as a product does. A negative exponent gives 0.
+    Power,
 }
 
 impl BinaryOp {
@@ -314,6 +330,18 @@ impl BinaryOp {
         matches!(self, BinaryOp::And | BinaryOp::Or)
     }
 
+    /// Returns true for the operators that only integers have: `&`, `|`, `^`, the shifts, and the
+    /// power of integers.
+    pub fn is_on_integers(self) -> bool {
+        matches!(self, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor | BinaryOp::Power)
+            || self.is_shift()
+    }
+
+    /// Returns true for `<<` and `>>`.
+    pub fn is_shift(self) -> bool {
+        matches!(self, BinaryOp::ShiftLeft | BinaryOp::ShiftRight)
+    }
+
     /// The operator as a program writes it; `min` and `max` are written as calls.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -332,6 +360,12 @@ impl BinaryOp {
             BinaryOp::GreaterEqual => ">=",
             BinaryOp::And => "&&",
             BinaryOp::Or => "||",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+            BinaryOp::ShiftLeft => "<<",
+            BinaryOp::ShiftRight => ">>",
+            BinaryOp::Power => "**",
         }
     }
 }
@@ -371,9 +405,11 @@ builtins! {
     Atanh "atanh" 1,
     Cbrt "cbrt" 1,
     Ceil "ceil" 1,
+    Clz "clz" 1,
     Copysign "copysign" 2,
     Cos "cos" 1,
     Cosh "cosh" 1,
+    Ctz "ctz" 1,
     Erf "erf" 1,
     Erfc "erfc" 1,
     Exp "exp" 1,
@@ -391,6 +427,8 @@ builtins! {
     Log10 "log10" 1,
     Log1p "log1p" 1,
     Log2 "log2" 1,
+    Philox "philox" 6,
+    Popcount "popcount" 1,
     Pow "pow" 2,
     Rint "rint" 1,
     Round "round" 1,
@@ -406,6 +444,12 @@ builtins! {
 }
 
 impl Builtin {
+    /// Returns true for the functions on integers alone: `popcount`, `clz` and `ctz` keep the type
+    /// of their argument, and `philox` takes and returns uint32.
+    pub fn is_on_integers(self) -> bool {
+        matches!(self, Builtin::Popcount | Builtin::Clz | Builtin::Ctz | Builtin::Philox)
+    }
+
     /// Returns true for `isnan`, `isinf` and `isfinite`, which take a float and return `bool`.
     pub fn is_predicate(self) -> bool {
         matches!(self, Builtin::IsNan | Builtin::IsInf | Builtin::IsFinite)

@@ -11,6 +11,7 @@
 
 mod quotient;
 mod serial;
+mod value_bound;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
-use crate::dtype::DType;
 use crate::expr::{Access, Expr, ExprKind};
 use crate::ids::{Ids, InProgram};
 use crate::program::SymbolId;
+use value_bound::greatest_value;
 
 /// An expression with more terms than this becomes an [`Atom::Overflow`].
 const MOST_TERMS: usize = 256;
@@ -529,27 +530,15 @@ fn visit_expr<'s, I: Ids>(expr: &'s Expr<I>, visit: &mut dyn FnMut(&'s Atom<I>))
 }
 
 impl<I: Ids> Data<I> {
-    /// The bounds that are known without reading the data: the declared ones, or those of a narrow
-    /// unsigned type. The pair is the first value, and one past the last.
+    /// The bounds that are known without reading the data: the declared ones, those of a narrow
+    /// unsigned type, or those that operators such as `&` give. The pair is the first value, and
+    /// one past the last.
     pub fn bounds(&self) -> Option<(IndexExpr<I>, IndexExpr<I>)> {
         if self.declared.is_some() {
             return self.declared.clone();
         }
-        match type_before_widening(&self.value) {
-            DType::Bool => Some((IndexExpr::constant(0), IndexExpr::constant(2))),
-            narrow @ (DType::UInt8 | DType::UInt16) => {
-                Some((IndexExpr::constant(0), IndexExpr::constant(1 << narrow.bits())))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The type of a value before the widening casts around it.
-fn type_before_widening<I: Ids>(value: &Expr<I>) -> DType {
-    match &value.kind {
-        ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => type_before_widening(inner),
-        _ => value.dtype,
+        let greatest = greatest_value(&self.value)?;
+        Some((IndexExpr::constant(0), IndexExpr::constant(greatest + 1)))
     }
 }
 

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::check::{Definedness, check, describe};
 use crate::dtype::DType;
-use crate::expr::{Access, BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
 use crate::ids::{Id, Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr};
 use crate::print::{self, Names};
@@ -337,6 +337,9 @@ pub(crate) trait Tables<I: Ids = InProgram> {
                 ensure(*op != UnaryOp::Not || expr.dtype == DType::Bool, || {
                     format!("the result of `!` has the type {}, not bool", expr.dtype)
                 })?;
+                ensure(*op != UnaryOp::Complement || expr.dtype.is_integer(), || {
+                    format!("the result of `~` has the type {}, not an integer type", expr.dtype)
+                })?;
                 expect_type(operand, expr.dtype)?;
             }
             ExprKind::Binary(op, operands) => {
@@ -344,6 +347,13 @@ pub(crate) trait Tables<I: Ids = InProgram> {
                 let is_truth = op.is_comparison() || op.is_logical();
                 ensure(!is_truth || expr.dtype == DType::Bool, || {
                     format!("the result of `{}` has the type {}, not bool", op.symbol(), expr.dtype)
+                })?;
+                ensure(!op.is_on_integers() || expr.dtype.is_integer(), || {
+                    format!(
+                        "the result of `{}` has the type {}, not an integer type",
+                        op.symbol(),
+                        expr.dtype
+                    )
                 })?;
                 let wanted = match op {
                     BinaryOp::And | BinaryOp::Or => DType::Bool,
@@ -366,6 +376,14 @@ pub(crate) trait Tables<I: Ids = InProgram> {
                 let is_truth = builtin.is_predicate();
                 ensure(!is_truth || expr.dtype == DType::Bool, || {
                     format!("the result of `{}` has the type {}, not bool", builtin.name(), expr.dtype)
+                })?;
+                let is_on_integers = builtin.is_on_integers();
+                let is_right = match builtin {
+                    Builtin::Philox => expr.dtype == DType::UInt32,
+                    _ => !is_on_integers || expr.dtype.is_integer(),
+                };
+                ensure(is_right, || {
+                    format!("the result of `{}` has the type {}", builtin.name(), expr.dtype)
                 })?;
                 for argument in arguments {
                     if builtin.is_predicate() {

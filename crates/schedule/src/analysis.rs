@@ -138,7 +138,10 @@ pub fn operations<I: Ids>(expr: &Expr<I>) -> usize {
         ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Cast(_) => 0,
         ExprKind::Load(_) | ExprKind::Unary(..) | ExprKind::Select(_) => 1,
         ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, _) => 4,
+        ExprKind::Binary(BinaryOp::Power, _) => 20,
         ExprKind::Binary(..) => 1,
+        ExprKind::Call(Builtin::Philox, _) => 100,
+        ExprKind::Call(Builtin::Popcount | Builtin::Clz | Builtin::Ctz, _) => 2,
         ExprKind::Call(Builtin::Abs | Builtin::Floor | Builtin::Ceil | Builtin::Fma, _) => 1,
         ExprKind::Call(..) => 20,
     };

@@ -64,9 +64,16 @@ pub enum TokenKind {
     Star,
     Slash,
     Percent,
+    Power,
     Not,
     And,
     Or,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Complement,
+    ShiftLeft,
+    ShiftRight,
     Equal,
     NotEqual,
     Less,
@@ -96,6 +103,9 @@ const SYMBOLS: &[(&str, TokenKind)] = &[
     ("≥", TokenKind::GreaterEqual),
     ("&&", TokenKind::And),
     ("||", TokenKind::Or),
+    ("<<", TokenKind::ShiftLeft),
+    (">>", TokenKind::ShiftRight),
+    ("**", TokenKind::Power),
     ("=", TokenKind::Assign),
     ("<", TokenKind::Less),
     (">", TokenKind::Greater),
@@ -117,6 +127,10 @@ const SYMBOLS: &[(&str, TokenKind)] = &[
     ("/", TokenKind::Slash),
     ("%", TokenKind::Percent),
     ("!", TokenKind::Not),
+    ("&", TokenKind::BitAnd),
+    ("|", TokenKind::BitOr),
+    ("^", TokenKind::BitXor),
+    ("~", TokenKind::Complement),
 ];
 
 /// Returns the tokens of a text, the last one being [`TokenKind::End`], and errors about text that
@@ -240,10 +254,7 @@ impl Lexer<'_> {
                 || c == '#'
                 || SYMBOLS.iter().any(|(text, _)| text.starts_with(c))
         };
-        let length = self.rest().find(known).unwrap_or(self.rest().len()).max(
-            // A lone `&` or `|` begins a symbol but is not one.
-            self.rest().chars().next().map_or(1, char::len_utf8),
-        );
+        let length = self.rest().find(known).unwrap_or(self.rest().len());
         let span = Span::new(self.at, self.at + length);
         let shown: String = span
             .text(self.source)
@@ -252,17 +263,7 @@ impl Lexer<'_> {
             .map(|c| if c.is_control() { '\u{fffd}' } else { c })
             .collect();
         let what = format!("`{shown}` is not part of the language");
-        let help = match shown.as_str() {
-            "&" => Some("logical and is `&&`"),
-            "|" => Some("logical or is `||`"),
-            "^" => Some("powers are written pow(x, y)"),
-            _ => None,
-        };
-        let diagnostic = Diagnostic::error(Code::Syntax, span, what);
-        self.diagnostics.push(match help {
-            Some(help) => diagnostic.help(help),
-            None => diagnostic,
-        });
+        self.diagnostics.push(Diagnostic::error(Code::Syntax, span, what));
         self.at += length;
     }
 }
@@ -377,7 +378,41 @@ mod tests {
     fn garbage_is_reported_once_a_run() {
         let (_, diagnostics) = lex("@@@@ $ \u{1}\u{2}");
         assert_eq!(diagnostics.len(), 3);
-        let (_, diagnostics) = lex("a & b");
-        assert_eq!(diagnostics[0].help, ["logical and is `&&`"]);
+    }
+
+    #[test]
+    fn the_longest_operator_wins() {
+        use TokenKind as T;
+        assert_eq!(
+            kinds("<< < <= >> > >= ** * *= && & || | ^ ~ !="),
+            [
+                T::ShiftLeft,
+                T::Less,
+                T::LessEqual,
+                T::ShiftRight,
+                T::Greater,
+                T::GreaterEqual,
+                T::Power,
+                T::Star,
+                T::MulAssign(false),
+                T::And,
+                T::BitAnd,
+                T::Or,
+                T::BitOr,
+                T::BitXor,
+                T::Complement,
+                T::NotEqual
+            ]
+        );
+    }
+
+    #[test]
+    fn integers_have_64_bits() {
+        let most = u64::MAX.into();
+        assert_eq!(kinds("18446744073709551615"), [TokenKind::Int(most, Suffix::None)]);
+        assert_eq!(kinds("18446744073709551615ul"), [TokenKind::Int(most, Suffix::UnsignedLong)]);
+        assert_eq!(kinds("0xFFFFFFFFFFFFFFFF"), [TokenKind::Int(most, Suffix::None)]);
+        let (_, diagnostics) = lex("18446744073709551616");
+        assert_eq!(diagnostics[0].message, "this number is too large");
     }
 }

@@ -58,6 +58,35 @@ fn a_histogram_of_data_is_the_same() {
     assert_same(p, "def f(uint8(N) x) -> (int32(256) h) { h(x(i)) +=! 1 }");
 }
 
+#[test]
+fn operators_on_bits_are_the_same() {
+    let mut p = ProgramBuilder::new("f");
+    let n = p.size("N");
+    let (x, y) = (p.input("x", DType::UInt8, n), p.output("y", DType::UInt8, n));
+    let i = p.index("i", 0, n);
+    let shifted = (x.at(i) << 3) ^ (x.at(i) >> x.at(i));
+    p.assign(y.at(i), !(shifted & 15) | Value::from(x.at(i)).power(3));
+    let text = "def f(uint8(N) x) -> (y) { y(i) = ~((x(i) << 3 ^ x(i) >> x(i)) & 15) | x(i) ** 3 }";
+    assert_same(p, text);
+}
+
+#[test]
+fn operators_on_bits_refuse_the_same() {
+    let refused = |value: fn(Element) -> Value, dtype: DType| {
+        let mut p = ProgramBuilder::new("f");
+        let n = p.size("N");
+        let (x, y) = (p.input("x", dtype, n), p.output("y", dtype, n));
+        let i = p.index("i", 0, n);
+        p.assign(y.at(i), value(x.at(i)));
+        p.build().unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert!(refused(|x| x & 1, FLOAT).contains("`&` does not take float32 operands"));
+    assert!(refused(|x| x << -1, DType::Int32).contains("`<<` does not take the negative number -1"));
+    assert!(
+        refused(|x| Value::from(x).power(-1), DType::Int32).contains("does not take the negative number")
+    );
+}
+
 /// A subscript over `i` and `j`, as text and as an index.
 #[derive(Clone, Copy, Debug)]
 enum Subscript {

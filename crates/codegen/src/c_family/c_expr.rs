@@ -21,8 +21,12 @@ enum Precedence {
     Conditional,
     Or,
     And,
+    BitOr,
+    BitXor,
+    BitAnd,
     Equality,
     Comparison,
+    Shift,
     Sum,
     Product,
     /// `-a`, `(int)a`
@@ -32,7 +36,7 @@ enum Precedence {
 }
 
 impl Precedence {
-    /// The precedence of a binary operator. Minima and maxima are calls, not operators.
+    /// The precedence of a binary operator. Minima, maxima and powers are calls, not operators.
     fn for_operator(op: BinaryOp) -> Precedence {
         match op {
             BinaryOp::Add | BinaryOp::Sub => Precedence::Sum,
@@ -43,7 +47,13 @@ impl Precedence {
             }
             BinaryOp::And => Precedence::And,
             BinaryOp::Or => Precedence::Or,
-            BinaryOp::Min | BinaryOp::Max => unreachable!("minima and maxima are calls"),
+            BinaryOp::BitOr => Precedence::BitOr,
+            BinaryOp::BitXor => Precedence::BitXor,
+            BinaryOp::BitAnd => Precedence::BitAnd,
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => Precedence::Shift,
+            BinaryOp::Min | BinaryOp::Max | BinaryOp::Power => {
+                unreachable!("minima, maxima and powers are calls")
+            }
         }
     }
 
@@ -52,9 +62,13 @@ impl Precedence {
         match self {
             Precedence::Conditional => Precedence::Or,
             Precedence::Or => Precedence::And,
-            Precedence::And => Precedence::Equality,
+            Precedence::And => Precedence::BitOr,
+            Precedence::BitOr => Precedence::BitXor,
+            Precedence::BitXor => Precedence::BitAnd,
+            Precedence::BitAnd => Precedence::Equality,
             Precedence::Equality => Precedence::Comparison,
-            Precedence::Comparison => Precedence::Sum,
+            Precedence::Comparison => Precedence::Shift,
+            Precedence::Shift => Precedence::Sum,
             Precedence::Sum => Precedence::Product,
             Precedence::Product => Precedence::Prefix,
             Precedence::Prefix | Precedence::Primary => Precedence::Primary,
@@ -202,6 +216,13 @@ mod tests {
         assert_eq!(binary(BinaryOp::Sub, &difference, &c).text(), "a - b - c");
         assert_eq!(binary(BinaryOp::Sub, &c, &difference).text(), "c - (a - b)");
         assert_eq!(binary(BinaryOp::Mod, &c, &binary(BinaryOp::Mul, &a, &b)).text(), "c % (a * b)");
+        let bits = binary(BinaryOp::BitAnd, &a, &binary(BinaryOp::Add, &b, &c));
+        assert_eq!(bits.text(), "a & b + c");
+        assert_eq!(binary(BinaryOp::Equal, &bits, &c).text(), "(a & b + c) == c");
+        assert_eq!(binary(BinaryOp::BitOr, &binary(BinaryOp::BitXor, &a, &b), &c).text(), "a ^ b | c");
+        assert_eq!(binary(BinaryOp::BitAnd, &binary(BinaryOp::BitXor, &a, &b), &c).text(), "(a ^ b) & c");
+        assert_eq!(binary(BinaryOp::ShiftLeft, &a, &difference).text(), "a << a - b");
+        assert_eq!(binary(BinaryOp::Add, &binary(BinaryOp::ShiftRight, &a, &b), &c).text(), "(a >> b) + c");
         let less = binary(BinaryOp::Less, &a, &b);
         assert_eq!(binary(BinaryOp::Less, &less, &c).text(), "(a < b) < c");
         assert_eq!(binary(BinaryOp::Equal, &binary(BinaryOp::Equal, &a, &b), &c).text(), "(a == b) == c");

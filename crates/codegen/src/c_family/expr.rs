@@ -7,6 +7,7 @@ use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};
 
 use super::c_expr::CExpr;
 use super::dialect::Dialect;
+use super::integer::shift_count;
 use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
@@ -94,6 +95,10 @@ impl Emitter<'_> {
         let value = self.value(operand)?;
         Ok(match op {
             UnaryOp::Not => value.complement(),
+            UnaryOp::Complement => {
+                let ones = CExpr::literal("-1".to_owned());
+                wrapping(self.unit.dialect, BinaryOp::BitXor, value, ones, dtype)
+            }
             UnaryOp::Neg if dtype.is_float() => value.negated(),
             UnaryOp::Neg => wrapping(self.unit.dialect, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
         })
@@ -107,6 +112,9 @@ impl Emitter<'_> {
             return Ok(self.multiply_add(&left, &right, &addend, dtype));
         }
         let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
+        if let Some(count) = shift_count(op, &pair[1]) {
+            return Ok(self.shift_by_number(op, left, count, dtype));
+        }
         Ok(self.binary(op, &left, &right, dtype))
     }
 
@@ -149,6 +157,14 @@ impl Emitter<'_> {
             }
             BinaryOp::Div if !dtype.is_float() => {
                 CExpr::call(&self.require_helper(Helper::FloorDiv, dtype), &both())
+            }
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight | BinaryOp::Power => {
+                let helper = match op {
+                    BinaryOp::ShiftLeft => Helper::ShiftLeft,
+                    BinaryOp::ShiftRight => Helper::ShiftRight,
+                    _ => Helper::Power,
+                };
+                CExpr::call(&self.require_helper(helper, dtype), &both())
             }
             _ if op.is_logical() || op.is_comparison() => CExpr::binary(op, left, right),
             _ => {
@@ -213,6 +229,13 @@ impl Emitter<'_> {
                 true => CExpr::call(&self.require_helper(Helper::Abs, operand), &values),
                 false => own.clone(),
             },
+            (Builtin::Popcount, _) => CExpr::call(&self.require_helper(Helper::Popcount, operand), &values),
+            (Builtin::Clz, _) => CExpr::call(&self.require_helper(Helper::Clz, operand), &values),
+            (Builtin::Ctz, _) => CExpr::call(&self.require_helper(Helper::Ctz, operand), &values),
+            (Builtin::Philox, _) => CExpr::call(&self.require_helper(Helper::Philox, operand), &values),
+            (Builtin::Pow, [own, _]) if is_two(&arguments[1]) => {
+                CExpr::call(&self.require_helper(Helper::Square, operand.compute_type()), &[own.clone()])
+            }
             (Builtin::Abs, _) => named("fabs", &values),
             (Builtin::IsNan, _) => {
                 CExpr::call(&self.require_helper(Helper::IsNan, operand.compute_type()), &values)
@@ -229,6 +252,11 @@ impl Emitter<'_> {
     }
 }
 
+/// Returns true for the number 2, as the exponent of a square.
+fn is_two(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(number) if number.as_f64() == 2.0)
+}
+
 /// The prelude function for the minimum or maximum of integers or truth values.
 fn integer_min_max(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helper> {
     match (op, dialect, dtype) {
@@ -240,7 +268,7 @@ fn integer_min_max(dialect: Dialect, op: BinaryOp, dtype: DType) -> Option<Helpe
     }
 }
 
-/// Writes minima, maxima, sums, differences, products, and quotients of floats.
+/// Writes minima, maxima, sums, differences, products, operators on bits, and quotients of floats.
 pub(super) fn arithmetic(dialect: Dialect, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
     match (op, integer_min_max(dialect, op, dtype)) {
@@ -254,9 +282,9 @@ pub(super) fn arithmetic(dialect: Dialect, op: BinaryOp, left: &CExpr, right: &C
     }
 }
 
-/// Writes a sum, difference or product of integers that wraps. Signed overflow in C is undefined,
-/// so the operation is unsigned.
-fn wrapping(dialect: Dialect, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
+/// Writes a sum, difference, product or operation on bits of integers that wraps. Signed overflow
+/// in C is undefined, so the operation is unsigned.
+pub(super) fn wrapping(dialect: Dialect, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
     let wide_type = dialect.wrapping_type(dtype);
     CExpr::binary(op, &left.cast(wide_type), &right.cast(wide_type)).cast(dialect.value_type(dtype))
 }

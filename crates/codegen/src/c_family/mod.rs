@@ -31,6 +31,7 @@ mod dialect;
 mod expr;
 mod host;
 mod index;
+mod integer;
 mod kernel;
 mod lanes;
 mod names;

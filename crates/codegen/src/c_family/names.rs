@@ -87,6 +87,7 @@ const RESERVED: &[&str] = &[
     "local",
     "long",
     "main",
+    "mul_hi",
     "mutable",
     "namespace",
     "ndrange_t",

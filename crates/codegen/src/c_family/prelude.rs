@@ -6,6 +6,7 @@ use tilewright_ir::{DType, ReduceOp};
 
 use super::combine::{self, Group};
 use super::dialect::Dialect;
+use super::integer;
 
 /// A helper function. It is written once for each type that kernels call it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,22 @@ pub(super) enum Helper {
     PairwiseMax,
     /// The absolute value, which wraps for the least number.
     Abs,
+    /// A shift to higher places by a count that may be the width or more.
+    ShiftLeft,
+    /// A shift to lower places by a count that may be the width or more.
+    ShiftRight,
+    /// The power of integers, which wraps. A negative exponent gives 0.
+    Power,
+    /// The square of a float.
+    Square,
+    /// The number of bits that are set.
+    Popcount,
+    /// The number of zeros before the first bit that is set; the width for 0.
+    Clz,
+    /// The number of zeros after the last bit that is set; the width for 0.
+    Ctz,
+    /// The first word of Philox4x32-10.
+    Philox,
     /// Whether a value is NaN.
     IsNan,
     /// A `uint64` as a subscript: the largest `int64` where the value does not fit.
@@ -69,6 +86,14 @@ impl Helper {
             Helper::PairwiseMin => "tw_pairwise_min",
             Helper::PairwiseMax => "tw_pairwise_max",
             Helper::Abs => "tw_abs",
+            Helper::ShiftLeft => "tw_shift_left",
+            Helper::ShiftRight => "tw_shift_right",
+            Helper::Power => "tw_power",
+            Helper::Square => "tw_square",
+            Helper::Popcount => "tw_popcount",
+            Helper::Clz => "tw_clz",
+            Helper::Ctz => "tw_ctz",
+            Helper::Philox => "tw_philox",
             Helper::IsNan => "tw_is_nan",
             Helper::SaturatedIndex => "tw_index",
             Helper::FromFloat => "tw_from_float",
@@ -138,6 +163,14 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
             "{head} {t} {own}({t} x) {{ return x < 0 ? ({t})(0 - ({wrap})x) : x; }}\n",
             wrap = dialect.wrapping_type(dtype)
         ),
+        Helper::ShiftLeft
+        | Helper::ShiftRight
+        | Helper::Power
+        | Helper::Popcount
+        | Helper::Clz
+        | Helper::Ctz
+        | Helper::Philox => integer::function(dialect, helper, dtype),
+        Helper::Square => format!("{head} {t} {own}({t} x) {{ return x * x; }}\n"),
         Helper::IsNan => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
         Helper::SaturatedIndex => {
             let long = dialect.value_type(DType::Int64);

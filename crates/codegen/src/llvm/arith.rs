@@ -33,6 +33,7 @@ impl<'ctx> Unit<'ctx, '_> {
     pub(super) fn unary(&self, op: UnaryOp, value: Value<'ctx>, dtype: DType) -> Value<'ctx> {
         match op {
             UnaryOp::Not => self.ops.not(value),
+            UnaryOp::Complement => self.ops.xor(value, self.ops.int_like(value, -1)),
             UnaryOp::Neg if dtype.is_float() => self.negated(value),
             UnaryOp::Neg if dtype == DType::Bool => value,
             UnaryOp::Neg => self.ops.sub(self.ops.int_like(value, 0), value),
@@ -149,6 +150,13 @@ impl<'ctx> Unit<'ctx, '_> {
             BinaryOp::Mul => self.ops.mul(left, right),
             BinaryOp::Div => self.floor_division(left, right, signed, true),
             BinaryOp::Mod => self.floor_division(left, right, signed, false),
+            BinaryOp::BitAnd => self.ops.and(left, right),
+            BinaryOp::BitOr => self.ops.or(left, right),
+            BinaryOp::BitXor => self.ops.xor(left, right),
+            BinaryOp::ShiftLeft => self.shift(InstructionOpcode::Shl, left, right),
+            BinaryOp::ShiftRight if signed => self.shift(InstructionOpcode::AShr, left, right),
+            BinaryOp::ShiftRight => self.shift(InstructionOpcode::LShr, left, right),
+            BinaryOp::Power => self.integer_power(left, right, signed),
             BinaryOp::Min if signed => self.ops.elementwise("llvm.smin", &[left, right]),
             BinaryOp::Min => self.ops.elementwise("llvm.umin", &[left, right]),
             _ if signed => self.ops.elementwise("llvm.smax", &[left, right]),
@@ -326,7 +334,7 @@ impl<'ctx> Unit<'ctx, '_> {
 }
 
 /// The value of an integer constant that is the same in all lanes.
-fn constant_of(value: Value<'_>) -> Option<i64> {
+pub(super) fn constant_of(value: Value<'_>) -> Option<i64> {
     match value {
         Value::IntValue(value) => value.get_sign_extended_constant(),
         _ => None,

@@ -24,6 +24,7 @@ impl<'ctx> Unit<'ctx, '_> {
                     .expect_basic(RESULT)
             }
             Builtin::Abs if !dtype.is_float() => x,
+            _ if builtin.is_on_integers() => self.integer_builtin(builtin, arguments),
             Builtin::IsNan => self.ops.fcmp(FloatPredicate::UNO, x, x),
             Builtin::IsInf => self.compared_to_infinity(FloatPredicate::OEQ, x),
             Builtin::IsFinite => self.compared_to_infinity(FloatPredicate::OLT, x),
@@ -52,6 +53,7 @@ impl<'ctx> Unit<'ctx, '_> {
                 self.reciprocal(self.ops.binary(InstructionOpcode::FAdd, exponential, one))
             }
             Builtin::Fmod => self.truncated_remainder(x, arguments[1]),
+            Builtin::Pow if is_two(arguments[1]) => self.ops.binary(InstructionOpcode::FMul, x, x),
             _ => self.library_call(builtin.name(), arguments),
         }
     }
@@ -131,4 +133,14 @@ fn intrinsic_of(builtin: Builtin) -> Option<&'static str> {
         Builtin::Trunc => "llvm.trunc",
         _ => return None,
     })
+}
+
+/// Returns true for the constant 2, as the exponent of a square.
+fn is_two(value: Value<'_>) -> bool {
+    match value {
+        Value::FloatValue(value) => {
+            value.is_const() && value.get_constant().is_some_and(|(value, _)| value == 2.0)
+        }
+        _ => false,
+    }
 }

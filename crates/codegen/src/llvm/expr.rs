@@ -175,7 +175,7 @@ fn is_cheap(expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Load(_) | ExprKind::Call(..) => None,
             ExprKind::Index(index) => (!index.has_data()).then_some(2),
-            ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, _) => None,
+            ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod | BinaryOp::Power, _) => None,
             _ => expr.operands().iter().try_fold(1, |sum, operand| Some(sum + cost(operand)?)),
         }
     }

@@ -21,6 +21,7 @@ mod convert;
 mod expr;
 mod function;
 mod index;
+mod integer;
 mod jit;
 mod kernel;
 mod layout;

@@ -15,9 +15,12 @@ use crate::value::Value;
 const GAMMA_MINIMUM: (f64, f64, f64) =
     (1.461_632_144_968_362_2, 0.885_603_194_410_888_7, -0.121_486_290_535_849_6);
 
+/// The most arguments that a function takes.
+const MOST_ARGUMENTS: usize = 6;
+
 /// Applies a function to bounded arguments.
 pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bounded {
-    let mut numbers = [Number::Int(0); 3];
+    let mut numbers = [Number::Int(0); MOST_ARGUMENTS];
     arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = argument.number);
     let numbers = &numbers[..arguments.len()];
     let exact = Bounded::exact(arithmetic::call(builtin, numbers, dtype));
@@ -93,7 +96,7 @@ fn error_in_ulps(builtin: Builtin) -> f64 {
 
 /// The value of the function in double precision.
 fn evaluate(builtin: Builtin, arguments: &[f64]) -> f64 {
-    let mut numbers = [Number::Int(0); 3];
+    let mut numbers = [Number::Int(0); MOST_ARGUMENTS];
     arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = Number::Float(*argument));
     arithmetic::call(builtin, &numbers[..arguments.len()], DType::Float64).as_f64()
 }

@@ -270,7 +270,7 @@ impl Value for Bounded {
     fn unary(self, op: UnaryOp, dtype: DType) -> Bounded {
         let number = arithmetic::unary(op, self.number, dtype);
         match op {
-            UnaryOp::Neg => Bounded { number, ..self },
+            UnaryOp::Neg | UnaryOp::Complement => Bounded { number, ..self },
             UnaryOp::Not if self.has_certain_truth() => Bounded::exact(number),
             UnaryOp::Not => Bounded::exact(number).as_undecided(),
         }

@@ -4,7 +4,7 @@
 //! type of the other operand; alone they are int32 or float32. Elements of 16-bit floats are
 //! computed in float32.
 
-use std::ops::{Add, Div, Mul, Neg, Not, Rem, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
 use super::error::TypeError;
 use super::index::{Index, Indices, Size, Var};
@@ -181,6 +181,7 @@ impl Value {
             }
             (left, right, _) => {
                 let (left, right) = with_common_type(left, right, DType::Int64)?;
+                refuse_negative_number(op, &right)?;
                 match accepts_type(op, left.dtype) {
                     true => Ok(ValueKind::Typed(Expr::binary(op, left, right))),
                     false => {
@@ -216,7 +217,7 @@ impl Value {
             let kinds: Vec<ValueKind> =
                 arguments.into_iter().map(|value| value.0).collect::<Result<_, _>>()?;
             let dtype = kinds.iter().find_map(ValueKind::dtype).unwrap_or(DType::Float32);
-            if N != builtin.arity() || (!dtype.is_float() && builtin != Builtin::Abs) {
+            if N != builtin.arity() || !takes_type(builtin, dtype) {
                 return Err(TypeError(format!(
                     "`{}` does not take {N} values of type {dtype}",
                     builtin.name()
@@ -248,7 +249,29 @@ impl Value {
 fn accepts_type(op: BinaryOp, dtype: DType) -> bool {
     match op {
         BinaryOp::Equal | BinaryOp::NotEqual => true,
+        _ if op.is_on_integers() => dtype.is_integer(),
         _ => op.is_logical() == (dtype == DType::Bool),
+    }
+}
+
+/// Returns true when a function takes arguments of this type.
+fn takes_type(builtin: Builtin, dtype: DType) -> bool {
+    match builtin {
+        Builtin::Abs => true,
+        Builtin::Philox => dtype == DType::UInt32,
+        _ if builtin.is_on_integers() => dtype.is_integer(),
+        _ => dtype.is_float(),
+    }
+}
+
+/// Refuses a count of a shift and an exponent that are negative numbers.
+fn refuse_negative_number(op: BinaryOp, right: &Expr) -> Result<(), TypeError> {
+    let takes_count = op.is_shift() || op == BinaryOp::Power;
+    match &right.kind {
+        ExprKind::Literal(Number::Int(number @ ..0)) if takes_count => {
+            Err(TypeError(format!("`{}` does not take the negative number {number}", op.symbol())))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -294,6 +317,9 @@ methods! {
     greater Greater;
     /// Whether this value is at least the other.
     at_least GreaterEqual;
+    /// The power of integers, which wraps. A negative exponent gives 0. For floats there is
+    /// [`Builtin::Pow`].
+    power Power;
     /// Whether both conditions hold. The second is computed only if the first holds.
     and And;
     /// Whether one of the conditions holds. The second is computed only if the first fails.
@@ -327,6 +353,11 @@ operators! {
     Mul mul Mul;
     Div div Div;
     Rem rem Mod;
+    BitAnd bitand BitAnd;
+    BitOr bitor BitOr;
+    BitXor bitxor BitXor;
+    Shl shl ShiftLeft;
+    Shr shr ShiftRight;
 }
 
 impl Neg for Value {
@@ -353,8 +384,15 @@ impl Neg for Element {
 
 impl Not for Value {
     type Output = Value;
+    /// Whether a condition does not hold, or the complement of an integer's bits.
     fn not(self) -> Value {
-        let build = || Ok(ValueKind::Typed(unary(UnaryOp::Not, self.0?.typed(DType::Bool)?)));
+        let build = || match self.0? {
+            ValueKind::Index(index) => Ok(ValueKind::Index(index.scale(-1).offset(-1))),
+            ValueKind::Typed(expr) if expr.dtype.is_integer() => {
+                Ok(ValueKind::Typed(unary(UnaryOp::Complement, expr)))
+            }
+            kind => Ok(ValueKind::Typed(unary(UnaryOp::Not, kind.typed(DType::Bool)?))),
+        };
         Value(build())
     }
 }

@@ -74,10 +74,51 @@ enum Precedence {
     Or,
     And,
     Compare,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shift,
     Sum,
     Product,
     Unary,
+    Power,
     Leaf,
+}
+
+impl Precedence {
+    /// The precedence of a binary operator. Minima and maxima are calls, not operators.
+    fn of(op: BinaryOp) -> Precedence {
+        match op {
+            BinaryOp::Or => Precedence::Or,
+            BinaryOp::And => Precedence::And,
+            BinaryOp::BitOr => Precedence::BitOr,
+            BinaryOp::BitXor => Precedence::BitXor,
+            BinaryOp::BitAnd => Precedence::BitAnd,
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => Precedence::Shift,
+            BinaryOp::Add | BinaryOp::Sub => Precedence::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Precedence::Product,
+            BinaryOp::Power => Precedence::Power,
+            _ => Precedence::Compare,
+        }
+    }
+
+    /// The least precedence of the two operands of an operator with this precedence. Powers
+    /// associate to the right, comparisons do not chain, and all other operators associate to the
+    /// left.
+    fn of_operands(self) -> (Precedence, Precedence) {
+        match self {
+            Precedence::Or => (Precedence::Or, Precedence::And),
+            Precedence::And => (Precedence::And, Precedence::Compare),
+            Precedence::Compare => (Precedence::BitOr, Precedence::BitOr),
+            Precedence::BitOr => (Precedence::BitOr, Precedence::BitXor),
+            Precedence::BitXor => (Precedence::BitXor, Precedence::BitAnd),
+            Precedence::BitAnd => (Precedence::BitAnd, Precedence::Shift),
+            Precedence::Shift => (Precedence::Shift, Precedence::Sum),
+            Precedence::Sum => (Precedence::Sum, Precedence::Product),
+            Precedence::Product => (Precedence::Product, Precedence::Unary),
+            _ => (Precedence::Leaf, Precedence::Unary),
+        }
+    }
 }
 
 fn parenthesised(text: String, precedence: Precedence, at_least: Precedence) -> String {
@@ -172,7 +213,7 @@ fn atom<I: Ids>(atom: &Atom<I>, names: &dyn Names<I>) -> String {
 /// arithmetic on data wraps. A conversion separates the two.
 fn data_value<I: Ids>(value: &Expr<I>, names: &dyn Names<I>) -> String {
     let wraps = match &value.kind {
-        ExprKind::Unary(op, _) => *op == UnaryOp::Neg,
+        ExprKind::Unary(op, _) => *op != UnaryOp::Not,
         ExprKind::Binary(op, _) => !op.is_comparison() && !op.is_logical(),
         ExprKind::Call(builtin, _) => *builtin == Builtin::Abs,
         _ => false,
@@ -250,7 +291,11 @@ impl<I: Ids> Context<'_, I> {
             ExprKind::Scalar(scalar) => (names.scalar(*scalar).to_owned(), Precedence::Leaf),
             ExprKind::Load(load) => (access(load, names), Precedence::Leaf),
             ExprKind::Unary(op, operand) => {
-                let sign = if *op == UnaryOp::Neg { "-" } else { "!" };
+                let sign = match op {
+                    UnaryOp::Neg => "-",
+                    UnaryOp::Not => "!",
+                    UnaryOp::Complement => "~",
+                };
                 (format!("{sign}{}", self.expr(operand, Precedence::Unary)), Precedence::Unary)
             }
             ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), operands) => (
@@ -259,6 +304,10 @@ impl<I: Ids> Context<'_, I> {
             ),
             ExprKind::Binary(op, operands) if op.is_comparison() => {
                 self.for_operands(operands.as_slice()).binary(*op, operands)
+            }
+            ExprKind::Binary(op, operands) if op.is_shift() => self.shift(*op, operands),
+            ExprKind::Binary(op, operands) if op.is_on_integers() => {
+                self.for_bit_operands(operands).binary(*op, operands)
             }
             ExprKind::Binary(op, operands) => self.for_arithmetic_operands(operands).binary(*op, operands),
             ExprKind::Select(operands) => {
@@ -270,7 +319,11 @@ impl<I: Ids> Context<'_, I> {
                 (format!("{condition} ? {then} : {otherwise}"), Precedence::Ternary)
             }
             ExprKind::Call(builtin, arguments) => {
-                (self.for_operands(arguments).call(builtin.name(), arguments), Precedence::Leaf)
+                let context = match builtin {
+                    Builtin::Philox => Context { wanted: Some(DType::UInt32), narrow: None, ..self },
+                    _ => self.for_operands(arguments),
+                };
+                (context.call(builtin.name(), arguments), Precedence::Leaf)
             }
             ExprKind::Cast(operand) if self.narrow.is_some() && value.dtype == DType::Float32 => {
                 return self.without_type().expr(operand, at_least);
@@ -315,6 +368,32 @@ impl<I: Ids> Context<'_, I> {
         }
     }
 
+    /// The context of the operands of `&`, `|`, `^` and `**`. On two numbers without types these
+    /// operators would give one number, so two literals show their types.
+    fn for_bit_operands(self, operands: &[Expr<I>; 2]) -> Self {
+        let context = self.for_arithmetic_operands(operands);
+        match operands.iter().all(|operand| matches!(operand.kind, ExprKind::Literal(_))) {
+            true => context.without_type(),
+            false => context,
+        }
+    }
+
+    /// A shift. The type of the value follows from the left operand alone, and a literal count
+    /// takes it.
+    fn shift(self, op: BinaryOp, operands: &[Expr<I>; 2]) -> (String, Precedence) {
+        let [value, count] = operands;
+        let precedence = Precedence::of(op);
+        let (left_least, right_least) = precedence.of_operands();
+        let left = self.for_operands(&operands[..1]);
+        let is_index = matches!(value.kind, ExprKind::Index(_)) && value.dtype == DType::Int64;
+        let is_number = matches!(value.kind, ExprKind::Literal(_));
+        let left = if is_number { left.without_type() } else { left };
+        let wanted = Some(count.dtype).filter(|_| !is_index && !is_number);
+        let right = Context { wanted, narrow: None, ..self };
+        let (left, right) = (left.expr(value, left_least), right.expr(count, right_least));
+        (format!("{left} {} {right}", op.symbol()), precedence)
+    }
+
     /// An index as a value of this type.
     fn index_value(self, inner: &IndexExpr<I>, dtype: DType, at_least: Precedence) -> String {
         let is_plain = match self.names.is_exact() {
@@ -328,23 +407,10 @@ impl<I: Ids> Context<'_, I> {
     }
 
     fn binary(self, op: BinaryOp, operands: &[Expr<I>; 2]) -> (String, Precedence) {
-        let precedence = match op {
-            BinaryOp::Or => Precedence::Or,
-            BinaryOp::And => Precedence::And,
-            BinaryOp::Add | BinaryOp::Sub => Precedence::Sum,
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Precedence::Product,
-            _ => Precedence::Compare,
-        };
-        let next_precedence = match precedence {
-            Precedence::Or => Precedence::And,
-            Precedence::And => Precedence::Compare,
-            Precedence::Sum => Precedence::Product,
-            Precedence::Product => Precedence::Unary,
-            _ => Precedence::Sum,
-        };
-        let left_least = if precedence == Precedence::Compare { Precedence::Sum } else { precedence };
+        let precedence = Precedence::of(op);
+        let (left_least, right_least) = precedence.of_operands();
         let left = self.operand(op, &operands[0], left_least);
-        let right = self.operand(op, &operands[1], next_precedence);
+        let right = self.operand(op, &operands[1], right_least);
         (format!("{left} {} {right}", op.symbol()), precedence)
     }
 
@@ -371,6 +437,8 @@ fn shows_type<I: Ids>(value: &Expr<I>) -> bool {
         ExprKind::Literal(_) => value.dtype == DType::Bool,
         ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) | ExprKind::Cast(_) => true,
         ExprKind::Select(operands) => operands[1..].iter().any(shows_type),
+        ExprKind::Binary(op, operands) if op.is_shift() => shows_type(&operands[0]),
+        ExprKind::Call(Builtin::Philox, _) => true,
         _ => value.dtype == DType::Bool || value.operands().iter().any(shows_type),
     }
 }

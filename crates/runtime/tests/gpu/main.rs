@@ -20,6 +20,7 @@ mod extrema;
 mod gathered;
 mod generated;
 mod indices;
+mod integers;
 mod lanes;
 mod quotients;
 mod running;

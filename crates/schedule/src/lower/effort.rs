@@ -12,7 +12,7 @@
 use tilewright_ir::nest::{
     Access, Combine, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Stmt, Store,
 };
-use tilewright_ir::{Builtin, LoopNest};
+use tilewright_ir::{BinaryOp, Builtin, LoopNest};
 use tilewright_target::Target;
 
 use crate::draft::Legal;
@@ -28,6 +28,8 @@ const STRETCH_EFFORT: u64 = 10;
 const MOST_ADDED_EFFORT: u64 = 50_000;
 /// The operations of a function such as `exp` or `sin`, which is computed by a polynomial.
 const FUNCTION_OPERATIONS: u64 = 30;
+/// The operations of the ten rounds of `philox`.
+const PHILOX_OPERATIONS: u64 = 100;
 
 /// The number of operations of scheduled statements, and the effort that the schedule adds to that
 /// of the program's own loops.
@@ -195,7 +197,13 @@ impl OperationCounter {
         let own = match &expr.kind {
             ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) => 0,
             ExprKind::Load(access) => self.access(access, expr.dtype.bytes()),
+            ExprKind::Call(Builtin::Philox, _) => {
+                PHILOX_OPERATIONS.saturating_mul(self.registers(expr.dtype.bytes()))
+            }
             ExprKind::Call(function, _) if !is_instruction(*function) => {
+                FUNCTION_OPERATIONS.saturating_mul(self.registers(expr.dtype.bytes()))
+            }
+            ExprKind::Binary(BinaryOp::Power, _) => {
                 FUNCTION_OPERATIONS.saturating_mul(self.registers(expr.dtype.bytes()))
             }
             _ => self.registers(expr.dtype.bytes()),
@@ -231,12 +239,15 @@ fn is_instruction(function: Builtin) -> bool {
         function,
         Builtin::Abs
             | Builtin::Ceil
+            | Builtin::Clz
             | Builtin::Copysign
+            | Builtin::Ctz
             | Builtin::Floor
             | Builtin::Fma
             | Builtin::IsFinite
             | Builtin::IsInf
             | Builtin::IsNan
+            | Builtin::Popcount
             | Builtin::Rint
             | Builtin::Rsqrt
             | Builtin::Sqrt

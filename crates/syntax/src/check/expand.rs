@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tilewright_ir::{BinaryOp, DType, UnaryOp};
+use tilewright_ir::{BinaryOp, DType, Number, UnaryOp};
 
 use crate::ast::{
     Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
@@ -131,23 +131,29 @@ pub(super) fn static_value(expr: &Expr, statics: &Statics) -> Option<i64> {
 }
 
 fn static_binary(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
-    use tilewright_ir::index::{floor_div, floor_mod};
-    Some(match op {
-        BinaryOp::Add => left.checked_add(right)?,
-        BinaryOp::Sub => left.checked_sub(right)?,
-        BinaryOp::Mul => left.checked_mul(right)?,
-        BinaryOp::Div => floor_div(left, right)?,
-        BinaryOp::Mod if right != 0 => floor_mod(left, right),
-        BinaryOp::Equal => i64::from(left == right),
-        BinaryOp::NotEqual => i64::from(left != right),
-        BinaryOp::Less => i64::from(left < right),
-        BinaryOp::LessEqual => i64::from(left <= right),
-        BinaryOp::Greater => i64::from(left > right),
-        BinaryOp::GreaterEqual => i64::from(left >= right),
-        BinaryOp::And => i64::from(left != 0 && right != 0),
-        BinaryOp::Or => i64::from(left != 0 || right != 0),
-        _ => return None,
-    })
+    let is_undefined = matches!(op, BinaryOp::Div | BinaryOp::Mod) && right == 0;
+    // Arithmetic in 64 bits wraps, and a number of stages must not.
+    let exact = match op {
+        BinaryOp::Add => left.checked_add(right).is_some(),
+        BinaryOp::Sub => left.checked_sub(right).is_some(),
+        BinaryOp::Mul => left.checked_mul(right).is_some(),
+        BinaryOp::Power => u32::try_from(right).is_ok_and(|right| left.checked_pow(right).is_some()),
+        BinaryOp::ShiftLeft => (0..63).contains(&right) && left.checked_mul(1 << right).is_some(),
+        _ => true,
+    };
+    if is_undefined || !exact {
+        return None;
+    }
+    let number = |value: i64| Number::Int(value.into());
+    match op {
+        BinaryOp::And => return Some(i64::from(left != 0 && right != 0)),
+        BinaryOp::Or => return Some(i64::from(left != 0 || right != 0)),
+        _ => {}
+    }
+    match tilewright_ir::arithmetic::binary(op, number(left), number(right), DType::Int64) {
+        Number::Int(value) => i64::try_from(value).ok(),
+        Number::Float(_) => None,
+    }
 }
 
 struct Expansion<'a> {

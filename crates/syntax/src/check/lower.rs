@@ -13,9 +13,13 @@ use tilewright_ir::{
     UnaryOp, print,
 };
 
+use super::bits::{
+    bits_index, complement, has_bit_operation, index_form, integer_call, operation, widening_product,
+};
 use super::model::{LoweredViewRead, Model, ViewRead};
+use super::number::number_of;
 use super::reason::{Reason, ReasonKind};
-use super::types::{NoCommonType, PartialType, check_store, promote, type_of};
+use super::types::{NoCommonType, PartialType, check_store, may_wrap, promote, type_of};
 use super::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -114,7 +118,7 @@ pub(super) fn index(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     Some(lowered)
 }
 
-fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+pub(super) fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     Some(match &value.kind {
         ValueKind::Int(number, _) => match i64::try_from(*number) {
             Ok(number) => IndexExpr::constant(number),
@@ -128,6 +132,17 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         },
         ValueKind::Extent(tensor, dimension) => IndexExpr::atom(Atom::Extent(*tensor, *dimension)),
         ValueKind::Unary(UnaryOp::Neg, operand) => index_parts(operand, model)?.scale(-1),
+        ValueKind::Unary(UnaryOp::Complement, operand)
+            if is_pure_subscript(operand, model) || number_of(operand).is_some() =>
+        {
+            index_parts(operand, model)?.scale(-1).offset(-1)
+        }
+        ValueKind::Binary(op, operands) if op.is_on_integers() => {
+            match bits_index(*op, operands, value, model)? {
+                Some(found) => found,
+                None => return data(value, model),
+            }
+        }
         ValueKind::Binary(op, operands) if is_index_operator(*op) => {
             if type_of(value, model).or_default().is_some_and(DType::is_float) {
                 return data(value, model);
@@ -201,7 +216,7 @@ fn is_number(value: &Value) -> bool {
 }
 
 fn is_index_operator(op: BinaryOp) -> bool {
-    !op.is_comparison() && !op.is_logical()
+    !op.is_comparison() && !op.is_logical() && !op.is_on_integers()
 }
 
 fn is_float(value: &Value, model: &Model) -> bool {
@@ -238,7 +253,11 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         }
         _ => (value, None),
     };
-    let dtype = type_of(inner, model).or_default().unwrap_or(DType::Int32);
+    let dtype = match type_of(inner, model) {
+        // Operators on the bits of variables are exact, as all arithmetic of subscripts.
+        PartialType::Index => DType::Int64,
+        ty => ty.or_default().unwrap_or(DType::Int32),
+    };
     if dtype.is_float() {
         model.report(
             Diagnostic::error(
@@ -289,7 +308,7 @@ fn is_pure_index(value: &Value, model: &Model) -> bool {
 
 /// Like `is_pure_index`, for a value inside a subscript, where a cast to int32 changes nothing
 /// either.
-fn is_pure_subscript(value: &Value, model: &Model) -> bool {
+pub(super) fn is_pure_subscript(value: &Value, model: &Model) -> bool {
     is_index_ignoring_casts(&[DType::Int32, DType::Int64], value, model)
 }
 
@@ -306,7 +325,13 @@ fn is_index_ignoring_casts(casts: &[DType], value: &Value, model: &Model) -> boo
                 *any = true;
                 matches!(model.scalars[scalar.index()].dtype, DType::Int32 | DType::Int64)
             }
-            ValueKind::Unary(UnaryOp::Neg, operand) => parts(casts, operand, model, any),
+            ValueKind::Unary(UnaryOp::Neg | UnaryOp::Complement, operand) => {
+                parts(casts, operand, model, any)
+            }
+            ValueKind::Binary(op, operands) if op.is_on_integers() => match index_form(*op, operands) {
+                Some((_, at)) => parts(casts, &operands[at], model, any),
+                None => false,
+            },
             ValueKind::Cast(dtype, operand) if casts.contains(dtype) => parts(casts, operand, model, any),
             ValueKind::Binary(op, operands) if is_index_operator(*op) => {
                 operands.iter().all(|operand| parts(casts, operand, model, any))
@@ -320,7 +345,7 @@ fn is_index_ignoring_casts(casts: &[DType], value: &Value, model: &Model) -> boo
 
 /// Lowers the value to a typed expression of `wanted`, which is a compute type, or returns `None`
 /// after a report.
-fn lower_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
+pub(super) fn lower_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     if is_pure_index(value, model) && wanted != DType::Bool {
         // The product of a scalar and a variable is a stride only inside a subscript.
         let outside = std::mem::replace(&mut model.in_value, true);
@@ -333,6 +358,10 @@ fn lower_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
         PartialType::Definite(dtype) => dtype,
         // A literal condition is not a truth value: it is computed as an int32 and compared with 0.
         _ if wanted == DType::Bool => DType::Int32,
+        // Operators on bits are for integers, also where a float is wanted.
+        PartialType::Int | PartialType::Index if wanted.is_float() && has_bit_operation(value) => {
+            DType::Int64
+        }
         _ => wanted,
     };
     let expr = lower_in_own_type(value, own, model)?;
@@ -359,6 +388,9 @@ fn lower_in_own_type(value: &Value, own: DType, model: &mut Model) -> Option<Exp
             let access = Access { tensor: *tensor, indices: indices?, origin: value.span.origin() };
             Expr { dtype: own, kind: ExprKind::Load(access) }
         }
+        ValueKind::Call(builtin, arguments) if builtin.is_on_integers() => {
+            integer_call(*builtin, arguments, own, model)?
+        }
         ValueKind::Call(builtin, arguments) => call(*builtin, arguments, compute, model)?,
         ValueKind::Cast(dtype, operand) => cast(*dtype, operand, model)?,
         ValueKind::CastLike(tensor, operand) => cast(model.tensor(*tensor).dtype?, operand, model)?,
@@ -375,11 +407,22 @@ fn lower_in_own_type(value: &Value, own: DType, model: &mut Model) -> Option<Exp
                 Expr { dtype: compute, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(operand)) }
             }
         },
+        ValueKind::Unary(UnaryOp::Complement, operand) => complement(operand, own, model)?,
         ValueKind::Binary(op, operands) if op.is_logical() => {
             let (left, right) = (condition(&operands[0], model), condition(&operands[1], model));
             Expr::binary(*op, left?, right?)
         }
         ValueKind::Binary(op, operands) if op.is_comparison() => comparison(*op, operands, model)?,
+        ValueKind::Binary(op, operands) if op.is_on_integers() => {
+            if !op.is_shift() {
+                common_type(operands.as_slice(), value, model)?;
+            }
+            operation(*op, operands, value, own, model)?
+        }
+        ValueKind::WideningProduct(operands) => {
+            common_type(operands.as_slice(), value, model)?;
+            widening_product(operands, value, own, model)?
+        }
         ValueKind::Binary(op, operands) => {
             common_type(operands.as_slice(), value, model)?;
             let (left, right) =
@@ -403,8 +446,12 @@ fn integer_literal(number: i128, value: &Value, own: DType, model: &mut Model) -
         && !(low..=high).contains(&number)
     {
         let message = format!("{number} does not fit {own}");
-        let help = "a literal takes the type of the other operand or of the target; use a wider type \
-                    there: `int32(…)`";
+        let help = match i64::try_from(number) {
+            Ok(_) => "a literal takes the type of the other operand or of the target; use a wider type \
+                      there: `int32(…)`"
+                .to_owned(),
+            Err(_) => format!("this number is a uint64: write `{number}ul`"),
+        };
         model.report(Diagnostic::error(Code::TypeMismatch, value.span, message).help(help));
         return None;
     }
@@ -414,6 +461,9 @@ fn integer_literal(number: i128, value: &Value, own: DType, model: &mut Model) -
 fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
     if dtype == DType::Bool {
         return condition(operand, model);
+    }
+    if let ValueKind::Int(number, Suffix::None) = operand.kind {
+        return Some(Expr::literal(dtype, Number::Int(number)));
     }
     let own = exact_type(operand, dtype, model);
     Some(lower_as(operand, own.compute_type(), model)?.cast(dtype))
@@ -425,6 +475,7 @@ fn exact_type(operand: &Value, dtype: DType, model: &Model) -> DType {
         // The exact value of a literal is converted: uint8(300) is 44. The same holds for an index.
         PartialType::Int => DType::Int64,
         _ if is_pure_index(operand, model) => DType::Int64,
+        PartialType::Index if has_bit_operation(operand) => DType::Int64,
         PartialType::Float => DType::Float64,
         ty => ty.or_default().unwrap_or(dtype),
     }
@@ -432,9 +483,7 @@ fn exact_type(operand: &Value, dtype: DType, model: &Model) -> DType {
 
 /// Warns of `uint8_sat(a + b)` with two uint8 numbers: their sum wraps before it is saturated.
 fn warn_of_useless_saturation(dtype: DType, operand: &Value, own: DType, model: &mut Model) {
-    let is_arithmetic =
-        matches!(operand.kind, ValueKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _));
-    if is_arithmetic && own.is_integer() && own.fits_in(dtype) && !is_pure_index(operand, model) {
+    if may_wrap(operand) && own.is_integer() && own.fits_in(dtype) && !is_pure_index(operand, model) {
         let message = format!("this is computed in {own}, where it may wrap, before it is saturated");
         let help = "convert an operand to a wider type first: `int32(…)`";
         model.report(Diagnostic::warning(Code::TypeMismatch, operand.span, message).help(help));

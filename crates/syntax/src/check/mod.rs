@@ -22,12 +22,14 @@
 //! `tilewright_ir::check` applies them to the unchecked program, and `messages` adds the words.
 
 mod ambiguous_ranges;
+mod bits;
 mod equal_sizes;
 mod expand;
 mod inequality;
 mod lower;
 mod messages;
 mod model;
+mod number;
 mod origins;
 mod ranges;
 mod reason;

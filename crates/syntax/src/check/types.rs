@@ -6,6 +6,7 @@
 
 use tilewright_ir::{BinaryOp, Builtin, DType, TensorId};
 
+use super::bits::widened;
 use super::model::Model;
 use super::value::{Value, ValueKind};
 use crate::ast::AssignOp;
@@ -118,14 +119,26 @@ pub(super) fn type_of(value: &Value, model: &Model) -> PartialType {
         }
         ValueKind::Neutral(_) => PartialType::Open,
         ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => PartialType::Definite(DType::Bool),
+        ValueKind::Unary(tilewright_ir::UnaryOp::Complement, operand) => type_of(operand, model),
         ValueKind::Unary(_, operand) => arithmetic(type_of(operand, model)),
         ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => {
             PartialType::Definite(DType::Bool)
         }
+        // The count of a shift does not decide its type.
+        ValueKind::Binary(op, operands) if op.is_shift() => arithmetic(type_of(&operands[0], model)),
         ValueKind::Binary(op, operands) => {
             let ty = common(operands.as_slice());
-            if matches!(op, BinaryOp::Min | BinaryOp::Max) { ty } else { arithmetic(ty) }
+            let keeps_truth = matches!(
+                op,
+                BinaryOp::Min | BinaryOp::Max | BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor
+            );
+            if keeps_truth { ty } else { arithmetic(ty) }
         }
+        ValueKind::WideningProduct(operands) => match arithmetic(common(operands.as_slice())) {
+            PartialType::Int | PartialType::Index => PartialType::Definite(DType::Int64),
+            PartialType::Definite(dtype) => PartialType::Definite(widened(dtype).unwrap_or(dtype)),
+            other => other,
+        },
         ValueKind::Select(operands) => common(&operands[1..]),
         ValueKind::Bounded(operands) => type_of(&operands[0], model),
     }
@@ -139,6 +152,16 @@ fn arithmetic(ty: PartialType) -> PartialType {
 fn call_type(builtin: Builtin, argument: PartialType) -> PartialType {
     if builtin.is_predicate() {
         return PartialType::Definite(DType::Bool);
+    }
+    if builtin == Builtin::Philox {
+        return PartialType::Definite(DType::UInt32);
+    }
+    if builtin.is_on_integers() && matches!(argument, PartialType::Int | PartialType::Index) {
+        // The bits of a number without a type are those of an int32.
+        return PartialType::Definite(DType::Int32);
+    }
+    if builtin.is_on_integers() {
+        return arithmetic(argument);
     }
     let keeps_integers = matches!(
         builtin,
@@ -278,11 +301,16 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     None
 }
 
+/// Returns true for the operators whose result may be larger than both operands.
+pub(super) fn may_wrap(value: &Value) -> bool {
+    use BinaryOp::{Add, Mul, Power, ShiftLeft, Sub};
+    matches!(value.kind, ValueKind::Binary(Add | Sub | Mul | ShiftLeft | Power, _))
+}
+
 /// Warns of `int32 += int8 * int8`, which computes the product in int8 and is rarely intended.
 fn warn_of_narrow_arithmetic(model: &mut Model, at: usize, wanted: DType) {
     let value = &model.statements[at].resolved.value;
-    let arithmetic =
-        matches!(value.kind, ValueKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _));
+    let arithmetic = may_wrap(value);
     let PartialType::Definite(found) = type_of(value, model) else { return };
     if !arithmetic || !found.is_integer() || !wanted.is_integer() || found.bits() >= wanted.bits() {
         return;

@@ -34,6 +34,8 @@ pub(super) enum ValueKind {
     Saturate(DType, Box<Value>),
     Unary(UnaryOp, Box<Value>),
     Binary(BinaryOp, Box<[Value; 2]>),
+    /// The product of two integers, in a type of twice their width.
+    WideningProduct(Box<[Value; 2]>),
     Select(Box<[Value; 3]>),
     /// A value with the bounds that a `where` clause declares for it: the value, the first bound,
     /// and one past the last.
@@ -52,7 +54,7 @@ impl Value {
             | ValueKind::CastLike(_, operand)
             | ValueKind::Saturate(_, operand)
             | ValueKind::Unary(_, operand) => std::slice::from_ref(operand),
-            ValueKind::Binary(_, operands) => operands.as_slice(),
+            ValueKind::Binary(_, operands) | ValueKind::WideningProduct(operands) => operands.as_slice(),
             ValueKind::Select(operands) | ValueKind::Bounded(operands) => operands.as_slice(),
             _ => &[],
         }

@@ -17,11 +17,16 @@ fn precedence(kind: &TokenKind) -> Option<(u8, BinaryOp)> {
         TokenKind::LessEqual => (4, BinaryOp::LessEqual),
         TokenKind::Greater => (4, BinaryOp::Greater),
         TokenKind::GreaterEqual => (4, BinaryOp::GreaterEqual),
-        TokenKind::Plus => (5, BinaryOp::Add),
-        TokenKind::Minus => (5, BinaryOp::Sub),
-        TokenKind::Star => (6, BinaryOp::Mul),
-        TokenKind::Slash => (6, BinaryOp::Div),
-        TokenKind::Percent => (6, BinaryOp::Mod),
+        TokenKind::BitOr => (5, BinaryOp::BitOr),
+        TokenKind::BitXor => (6, BinaryOp::BitXor),
+        TokenKind::BitAnd => (7, BinaryOp::BitAnd),
+        TokenKind::ShiftLeft => (8, BinaryOp::ShiftLeft),
+        TokenKind::ShiftRight => (8, BinaryOp::ShiftRight),
+        TokenKind::Plus => (9, BinaryOp::Add),
+        TokenKind::Minus => (9, BinaryOp::Sub),
+        TokenKind::Star => (10, BinaryOp::Mul),
+        TokenKind::Slash => (10, BinaryOp::Div),
+        TokenKind::Percent => (10, BinaryOp::Mod),
         _ => return None,
     })
 }
@@ -76,16 +81,29 @@ impl Parser<'_> {
         let op = match self.peek() {
             TokenKind::Minus => UnaryOp::Neg,
             TokenKind::Not => UnaryOp::Not,
+            TokenKind::Complement => UnaryOp::Complement,
             TokenKind::Plus => {
                 self.advance();
                 return self.nested(Self::unary);
             }
-            _ => return self.primary(),
+            _ => return self.power(),
         };
         self.advance();
         let operand = self.nested(Self::unary)?;
         let span = start.to(operand.span);
         self.make_expr(ExprKind::Unary(op, Box::new(operand)), span)
+    }
+
+    /// A power, which binds tighter than a sign before it, but not than one before its exponent. It
+    /// associates to the right: the exponent may be a power.
+    fn power(&mut self) -> Parse<Expr> {
+        let base = self.primary()?;
+        if !self.eat(&TokenKind::Power) {
+            return Ok(base);
+        }
+        let exponent = self.nested(Self::unary)?;
+        let span = base.span.to(exponent.span);
+        self.make_expr(ExprKind::Binary(BinaryOp::Power, Box::new([base, exponent])), span)
     }
 
     fn primary(&mut self) -> Parse<Expr> {

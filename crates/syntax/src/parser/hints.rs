@@ -24,7 +24,9 @@ pub(super) fn type_hint(word: &str) -> Option<String> {
 /// The hint for two symbols in a row.
 pub(super) fn symbols_hint(before: &str, found: &str) -> Option<String> {
     match (before, found) {
-        ("*", "*") => Some("powers are written pow(x, y)".to_owned()),
+        ("*", "*") => Some("a power is written `x ** y`, without a space in the operator".to_owned()),
+        ("&", "&") => Some("logical and is `&&`, without a space".to_owned()),
+        ("|", "|") => Some("logical or is `||`, without a space".to_owned()),
         ("+", "+") | ("-", "-") => Some("there is no `++` and no `--`: write `+ 1` or `- 1`".to_owned()),
         _ => None,
     }

@@ -5,7 +5,7 @@
 //! may wrap.
 
 use super::builder::Builder;
-use super::element::{Element, any, common_integer, is_float, is_unsigned, most};
+use super::element::{Element, any, any_integer, common_integer, is_float, is_unsigned, most};
 use super::scope::Scope;
 
 /// An expression with its type, and a bound of its magnitude.
@@ -36,7 +36,7 @@ impl Builder<'_> {
         if depth == 0 || self.rng.chance(15) {
             return self.leaf(scope, wanted);
         }
-        let forms = [(0, 36), (1, 14), (2, 12), (3, 12), (4, 8), (5, 8), (6, 6), (7, 4)];
+        let forms = [(0, 32), (1, 12), (2, 12), (3, 12), (4, 8), (5, 8), (6, 6), (7, 3), (8, 14)];
         match self.rng.weighted(&forms) {
             0 => self.sum(scope, wanted, depth),
             1 => self.product(scope, wanted, depth),
@@ -49,10 +49,11 @@ impl Builder<'_> {
                 let value = self.narrowed(value, 50_000.0);
                 Value { text: format!("({}*2 + 1)", value.text), most: 2.0 * value.most + 1.0, ..value }
             }
-            _ => {
+            7 => {
                 let value = self.tree(scope, wanted, depth - 1);
                 Value { text: format!("abs({})", value.text), ..value }
             }
+            _ => self.bits(scope, wanted, depth),
         }
     }
 
@@ -101,6 +102,52 @@ impl Builder<'_> {
         let (left, right, element) = self.pair(scope, wanted, depth);
         let text = format!("({condition} ? {} : {})", left.text, right.text);
         Value { text, element, most: left.most.max(right.most) }
+    }
+
+    /// Makes an operation on the bits of integers.
+    fn bits(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let wanted = if is_float(wanted) { any_integer(self.rng) } else { wanted };
+        let value = self.value(scope, wanted, depth - 1);
+        match self.rng.weighted(&[(0, 34), (1, 26), (2, 10), (3, 10), (4, 8), (5, 8), (6, 4)]) {
+            0 => {
+                let other = self.value(scope, wanted, depth - 1);
+                let operator = *self.rng.pick(&["&", "|", "^"]);
+                Value { text: format!("({} {operator} {})", value.text, other.text), ..value }
+            }
+            1 => {
+                let operator = *self.rng.pick(&["<<", ">>"]);
+                // A count from data may be negative, or exceed the width.
+                let count = match self.rng.chance(60) {
+                    true => self.rng.between(0, 9).to_string(),
+                    false => {
+                        let of = any_integer(self.rng);
+                        format!("({} % 70)", self.value(scope, of, 0).text)
+                    }
+                };
+                Value { text: format!("({} {operator} {count})", value.text), ..value }
+            }
+            2 => Value { text: format!("(~{})", value.text), ..value },
+            3 => {
+                let exponent = match self.rng.chance(70) {
+                    true => self.rng.between(0, 6).to_string(),
+                    false => self.value(scope, wanted, 0).text,
+                };
+                Value { text: format!("(({}) ** {exponent})", value.text), ..value }
+            }
+            4 => {
+                let name = *self.rng.pick(&["popcount", "clz", "ctz"]);
+                Value { text: format!("{name}({})", value.text), ..value }
+            }
+            5 => {
+                let other = self.value(scope, wanted, depth - 1);
+                let name = *self.rng.pick(&["avg_up", "avg_down"]);
+                Value { text: format!("{name}({}, {})", value.text, other.text), ..value }
+            }
+            _ => {
+                let text = format!("random_bits({}, {})", self.rng.between(-3, 3), value.text);
+                Value { text, element: "uint32", most: f64::INFINITY }
+            }
+        }
     }
 
     /// Converts a value to another type and perhaps back.

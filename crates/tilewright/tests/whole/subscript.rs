@@ -98,7 +98,7 @@ impl Builder<'_> {
     fn of_variable(&mut self, var: &Var, other: &str, dim: &Extent) -> Subscript {
         let (name, low, high) = (&var.name, var.from, var.to.value - 1);
         let top = dim.value - 1;
-        match self.rng.below(13) {
+        match self.rng.below(17) {
             0 if low >= 0 && high < top => {
                 Subscript::plain(format!("{name} + {}", self.rng.between(1, top - high)))
             }
@@ -113,6 +113,11 @@ impl Builder<'_> {
             9 => Subscript::guarded(format!("{name} - {other}"), dim),
             10 => Subscript::guarded(format!("{name} + {}", self.rng.between(-2, 2)), dim),
             11 => Subscript::plain(format!("({name} + 1) % {}", dim.text)),
+            12 if low >= 0 && high / 2 <= top => Subscript::plain(format!("{name} >> 1")),
+            13 if low >= 0 && 2 * high <= top => Subscript::plain(format!("{name} << 1")),
+            14 if top >= 3 => Subscript::plain(format!("{name} & 3")),
+            15 => Subscript::plain(format!("min(2 ** {name}, {})", last(dim))),
+            16 => Subscript::plain(format!("clamp({name} ^ 1, 0, {})", last(dim))),
             _ if low >= 0 && high <= top => Subscript::plain(name.clone()),
             _ => Subscript::plain(format!("clamp({name}, 0, {})", last(dim))),
         }

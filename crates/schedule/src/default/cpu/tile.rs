@@ -10,6 +10,7 @@ use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations_per_lane;
 use crate::step::{LoopName, Step};
+use crate::steps::kind::MOST_LANES;
 
 /// The most vectors of a register tile. More leave too few registers for operands, and gain
 /// nothing.
@@ -125,7 +126,7 @@ impl Planner<'_, Cpu> {
         let lanes = self.lanes(statement);
         // Several registers in each iteration keep the overhead of the loop small.
         let several = self.trips(vector) >= 4 * lanes && self.most_vectors(statement) >= 4;
-        let wide = if several { 4 * lanes } else { lanes };
+        let wide = if several { (4 * lanes).min(MOST_LANES) } else { lanes };
         self.split_vector(vector, wide, 1).is_some()
     }
 

@@ -31,9 +31,26 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
         ExprKind::Binary(BinaryOp::Mod, _) => OperationCost { instructions: 6.0, divisions: 1.0 },
         // A float minimum must handle NaN.
         ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
+        // A count that is not a number is compared with the width.
+        ExprKind::Binary(BinaryOp::ShiftLeft | BinaryOp::ShiftRight, operands) => match &operands[1].kind {
+            ExprKind::Literal(_) => plain(1.0),
+            _ => plain(3.0),
+        },
+        ExprKind::Binary(BinaryOp::Power, operands) => plain(power_instructions(&operands[1])),
         ExprKind::Call(function, _) => function_cost(*function),
         ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.0 }),
         _ => plain(1.0),
+    }
+}
+
+/// The products of a power: one for each bit of the exponent, and one for each bit that is set.
+/// With an exponent that is not a number, there is also a choice for each bit.
+fn power_instructions(exponent: &Expr) -> f64 {
+    match &exponent.kind {
+        ExprKind::Literal(Number::Int(number)) => {
+            f64::from(i128::BITS - number.leading_zeros() + number.count_ones())
+        }
+        _ => 4.0 * f64::from(exponent.dtype.bits()),
     }
 }
 
@@ -43,6 +60,10 @@ fn function_cost(function: Builtin) -> OperationCost {
         Builtin::Abs | Builtin::Ceil | Builtin::Floor | Builtin::Rint | Builtin::Trunc | Builtin::Fma => {
             plain(1.0)
         }
+        // Ten rounds of two wide products, four exclusive ors and the sums of the key.
+        Builtin::Philox => plain(100.0),
+        // Without an instruction for vectors, these take shifts, masks and sums.
+        Builtin::Popcount | Builtin::Clz | Builtin::Ctz => plain(8.0),
         Builtin::Copysign | Builtin::IsFinite | Builtin::IsInf | Builtin::IsNan | Builtin::Round => {
             plain(3.0)
         }

@@ -8,8 +8,10 @@ use super::{
     MOST_DEPTH, Resolver, Scope, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text,
 };
 use crate::ast::{Expr, ExprKind, Name};
+use crate::check::number::{is_of_numbers, number_of};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
+use crate::lexer::Suffix;
 use crate::span::Span;
 
 impl Resolver<'_> {
@@ -53,7 +55,7 @@ impl Resolver<'_> {
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.as_ref();
                 let (left, right) = (self.expression(left, names), self.expression(right, names));
-                ValueKind::Binary(*op, Box::new([left?, right?]))
+                self.binary(*op, left?, right?, expr.span)?
             }
             ExprKind::Ternary(operands) => {
                 let [condition, then, otherwise] = operands.as_ref();
@@ -63,6 +65,30 @@ impl Resolver<'_> {
             }
         };
         Some(self.placed(kind, expr.span))
+    }
+
+    /// The value of a binary operator. An operator on the bits of numbers, or a power of them, is a
+    /// number: `2 ** 10` is 1024 whatever type it takes.
+    fn binary(&mut self, op: BinaryOp, left: Value, right: Value, span: Span) -> Option<ValueKind> {
+        let operands = Box::new([left, right]);
+        if !op.is_on_integers() || !operands.iter().all(is_of_numbers) {
+            return Some(ValueKind::Binary(op, operands));
+        }
+        let whole = Value::new(ValueKind::Binary(op, operands), span);
+        if let Some(number) = number_of(&whole) {
+            return Some(ValueKind::Int(number, Suffix::None));
+        }
+        let is_negative = number_of(&whole.operands()[1]).is_some_and(|number| number < 0);
+        if (op.is_shift() || op == BinaryOp::Power) && is_negative {
+            // Lowering knows the type, and reports it.
+            return Some(whole.kind);
+        }
+        let span = self.call_span.unwrap_or(span);
+        self.report(
+            Diagnostic::error(Code::TooComplex, span, "this number is too large")
+                .help("integers have at most 64 bits"),
+        );
+        None
     }
 
     /// A value at a position. Inside a function on numbers, that is the position of its call.

@@ -9,6 +9,7 @@
 mod calls;
 mod declarations;
 mod expressions;
+mod random;
 mod scalar_functions;
 mod signature;
 mod statements;

@@ -48,12 +48,22 @@ pub(super) enum Standard {
     Mux,
     /// `uint8_sat(x)` is `x` as a number of the type; beyond its ends, the nearest end.
     Saturate(DType),
+    /// `widening_mul(a, b)` is the product in a type of twice the width.
+    WideningProduct,
+    /// `random_bits(seed, x, y)` is a random uint32 for these coordinates.
+    RandomBits,
+    /// `random(seed, x, y)` is a random float32 from 0 to 1 for these coordinates.
+    Random,
 }
 
 /// The standard function with this name.
 pub(super) fn standard_named(name: &str) -> Option<Standard> {
-    if name == "mux" {
-        return Some(Standard::Mux);
+    match name {
+        "mux" => return Some(Standard::Mux),
+        "widening_mul" => return Some(Standard::WideningProduct),
+        "random_bits" => return Some(Standard::RandomBits),
+        "random" => return Some(Standard::Random),
+        _ => {}
     }
     let saturated = name
         .strip_suffix("_sat")
@@ -67,7 +77,8 @@ pub(super) fn standard_named(name: &str) -> Option<Standard> {
 
 /// The names of the standard functions, for suggestions.
 pub(super) fn standard_names() -> impl Iterator<Item = &'static str> {
-    STANDARD.scalar_functions.iter().map(|function| function.name.text.as_str()).chain(["mux", "uint8_sat"])
+    let own = ["mux", "uint8_sat", "widening_mul", "random_bits", "random"];
+    STANDARD.scalar_functions.iter().map(|function| function.name.text.as_str()).chain(own)
 }
 
 /// Reports the mistakes in a function on numbers itself, whether it is called or not.
@@ -102,6 +113,14 @@ impl Resolver<'_> {
         match standard {
             Standard::Function(function) => self.expand(function, name, arguments, span),
             Standard::Mux => self.mux(name, arguments, span),
+            Standard::RandomBits => self.random_bits(name, arguments, span),
+            Standard::Random => self.random(name, arguments, span),
+            Standard::WideningProduct => {
+                self.check_argument_count(name, (2, 2), arguments.len(), span)?;
+                let arguments = arguments.into_iter().collect::<Option<Vec<Value>>>()?;
+                let operands: [Value; 2] = arguments.try_into().ok()?;
+                Some(self.placed(ValueKind::WideningProduct(Box::new(operands)), span))
+            }
             Standard::Saturate(dtype) => {
                 self.check_argument_count(name, (1, 1), arguments.len(), span)?;
                 let value = arguments.into_iter().next().flatten()?;
