@@ -95,13 +95,16 @@ pub struct CheckArgs {
 /// `tilewright show`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The stages, in the order of the compiler: `ranges` and `program` describe the checked text; `dependences` lists the statement instances that must keep their order; `space` lists the knobs from which `tune` chooses schedules; `schedule` is a list of steps; \
+    after_help = "The stages, in the order of the compiler: `ranges` and `program` describe the checked text; `graph` draws which statement reads which; `dependences` lists the statement instances that must keep their order; `space` lists the knobs from which `tune` chooses schedules; `schedule` is a list of steps; \
     `loops` is the program after these steps, and `cost` is its predicted time; `llvm`, `asm`, `cuda` and `opencl` are the generated code. From dependences on, all sizes must be given.\n\n\
+    `graph` is a picture in the SVG format, which every browser shows. With --schedule, where `default` is the default schedule, it also has the loop nests or kernels, \
+    the inlined statements, and the buffers of each statement.\n\n\
     A printed schedule can be edited and then used with --schedule; docs/schedules.md teaches the steps.\n\n\
     Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
     tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
     tilewright show examples/paper/mv.tw --stage schedule --sizes M=1000,K=1000 > mv.sched\n  \
-    tilewright show examples/paper/mv.tw --stage loops --sizes M=1000,K=1000 --schedule mv.sched --threads 1"
+    tilewright show examples/paper/mv.tw --stage loops --sizes M=1000,K=1000 --schedule mv.sched --threads 1\n  \
+    tilewright show examples/benchmarks/mlp3.tw:mlp3 --stage graph > mlp3.svg"
 )]
 pub struct ShowArgs {
     /// Source file. FILE:NAME picks a function.
@@ -110,8 +113,8 @@ pub struct ShowArgs {
     /// The stage to show.
     #[arg(long, value_enum)]
     pub stage: Stage,
-    /// Sizes and integer scalars, such as M=64,N=32. The stages ranges and program keep missing
-    /// sizes as symbols.
+    /// Sizes and integer scalars, such as M=64,N=32. The stages ranges and program, and graph
+    /// without --schedule, keep missing sizes as symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
     /// An input, as for `run`: a=2 for a scalar, or A=a.npy for a tensor, which determines its
@@ -122,7 +125,7 @@ pub struct ShowArgs {
     #[command(flatten)]
     pub rounding: RoundingArgs,
     /// The machine to compile for: cpu is this machine, cuda and opencl are GPUs. The stages
-    /// ranges, program and dependences do not depend on it.
+    /// ranges, program and dependences, and graph without --schedule, do not depend on it.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.

@@ -271,7 +271,8 @@ fn show_prints_loops_and_code() {
     assert!(opencl.contains("__kernel"), "{opencl}");
     assert!(folder.succeeds(&format!("show mm.tw --stage loops {SIZES} --target cuda")).contains("thread.x"));
     for stage in ["hls", "c"] {
-        let has = "ranges, program, dependences, space, cost, schedule, loops, llvm, asm, cuda, opencl";
+        let has =
+            "ranges, program, graph, dependences, space, cost, schedule, loops, llvm, asm, cuda, opencl";
         let parts = [&format!("this build has no stage {stage} yet"), has];
         folder.fails(&format!("show mm.tw --stage {stage}"), 3, &parts);
     }

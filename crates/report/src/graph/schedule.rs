@@ -16,7 +16,7 @@ use tilewright_ir::{LoopNest, Program};
 
 use super::model::{Frame, Graph};
 use super::program;
-use super::sites::{RegionKind, Site, Sites, loop_text, loops_text, shared_prefix};
+use super::sites::{RegionKind, Site, Sites, loop_text, loop_texts, shared_prefix};
 use super::staged::add_staged;
 
 /// The number of characters after which a list continues on the next line of a box.
@@ -49,7 +49,7 @@ fn frame(nest: &LoopNest, sites: &Sites, region: usize) -> Frame {
     let earlier = |test: fn(RegionKind) -> bool| {
         1 + sites.regions[..region].iter().filter(|other| test(other.kind)).count()
     };
-    let loops = loops_text(nest, &sites.shared_loops(region));
+    let loops = loop_texts(nest, &sites.shared_loops(region)).join(", ");
     let title = match own.kind {
         RegionKind::Setup => "setup, once".to_owned(),
         RegionKind::Host(around) => format!("host: {}", loop_text(nest, around)),
@@ -128,15 +128,14 @@ impl<'a> Builder<'a> {
                 let name = around.last().map(|own| self.nest.var_name(own.var));
                 (around.len(), name.map(|name| format!("at {}.{name}", reader.unwrap_or_default())))
             });
-        let place: Vec<String> = at.into_iter().chain(self.buffers_text(sites)).collect();
+        let place: Vec<String> = at.into_iter().chain(self.buffer_texts(sites)).collect();
         let shown = self.sites.shared_loops(main.region).len().max(around);
-        let own = loops_text(self.nest, &main.loops[shown.min(main.loops.len())..]);
-        let lines = [place.join(", "), own].into_iter().filter(|line| !line.is_empty());
-        lines.flat_map(|line| wrap(&line)).collect()
+        let own = loop_texts(self.nest, &main.loops[shown.min(main.loops.len())..]);
+        [place, own].iter().flat_map(|list| wrap(list)).collect()
     }
 
     /// The buffers that stores write, other than tensors of the caller: `scratch(1, 32)`.
-    fn buffers_text(&self, sites: &[&Site]) -> Option<String> {
+    fn buffer_texts(&self, sites: &[&Site]) -> Vec<String> {
         let mut buffers: Vec<BufferId> = Vec::new();
         for site in sites {
             if !buffers.contains(&site.buffer()) {
@@ -147,7 +146,7 @@ impl<'a> Builder<'a> {
         let mut texts: Vec<String> = texts.collect();
         // Whole and partial tiles often have a buffer each.
         texts.dedup();
-        (!texts.is_empty()).then(|| texts.join(", "))
+        texts
     }
 
     /// Puts inlined statements into the frame of their first reader. Readers come later in the
@@ -180,18 +179,22 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Breaks a list at its commas into lines of a box.
-pub fn wrap(list: &str) -> Vec<String> {
+/// Writes a list with commas, in as many lines as it takes.
+pub fn wrap(list: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for part in list.split_inclusive(", ").filter(|part| !part.is_empty()) {
+    for own in list {
         match lines.last_mut() {
-            Some(last) if last.chars().count() + part.trim_end().chars().count() <= LINE_CHARACTERS => {
-                *last += part;
+            Some(last) if last.chars().count() + own.chars().count() + 2 <= LINE_CHARACTERS => {
+                *last += &format!(", {own}");
             }
-            _ => lines.push(part.to_owned()),
+            Some(last) => {
+                last.push(',');
+                lines.push(own.clone());
+            }
+            None => lines.push(own.clone()),
         }
     }
-    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+    lines
 }
 
 /// Returns true when a statement has a point at which it runs, as far as its ranges are known.
@@ -339,9 +342,9 @@ mod tests {
 
     #[test]
     fn long_lists_continue_on_the_next_line() {
-        assert_eq!(wrap(""), [""; 0]);
-        assert_eq!(wrap("vector x:16"), ["vector x:16"]);
-        let long = "parallel y:2556, xo:24, unroll ii:12, vector xv:64";
-        assert_eq!(wrap(long), ["parallel y:2556, xo:24,", "unroll ii:12, vector xv:64"]);
+        assert_eq!(wrap(&[]), [""; 0]);
+        assert_eq!(wrap(&["vector x:16".to_owned()]), ["vector x:16"]);
+        let long = ["parallel y:2556", "xo:24", "unroll ii:12", "vector xv:64"].map(str::to_owned);
+        assert_eq!(wrap(&long), ["parallel y:2556, xo:24,", "unroll ii:12, vector xv:64"]);
     }
 }

@@ -157,6 +157,6 @@ pub fn loop_text(nest: &LoopNest, own: &For) -> String {
 }
 
 /// Loops as text, outermost first.
-pub fn loops_text(nest: &LoopNest, loops: &[&For]) -> String {
-    loops.iter().map(|own| loop_text(nest, own)).collect::<Vec<_>>().join(", ")
+pub fn loop_texts(nest: &LoopNest, loops: &[&For]) -> Vec<String> {
+    loops.iter().map(|own| loop_text(nest, own)).collect()
 }

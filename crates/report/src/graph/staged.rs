@@ -9,7 +9,7 @@ use tilewright_ir::nest::{BufferId, Scope};
 
 use super::model::{Edge, Graph, Kind, Node, Relation};
 use super::schedule::{buffer_text, wrap};
-use super::sites::{Site, Sites, loops_text};
+use super::sites::{Site, Sites, loop_texts};
 
 /// Adds the nodes and moves the edges. The node of the first statement is `first`, and `results` has
 /// the computation of each statement that gives its result.
@@ -54,7 +54,7 @@ fn node(nest: &LoopNest, sites: &Sites, site: &Site) -> Node {
     let buffer = nest.buffer(site.buffer());
     let inside = sites.shared_loops(site.region).len().min(site.loops.len());
     let memory = buffer_text(buffer).unwrap_or_default();
-    let loops = wrap(&loops_text(nest, &site.loops[inside..]));
+    let loops = wrap(&loop_texts(nest, &site.loops[inside..]));
     let what = if site.computes().is_some() { "partial results" } else { "a copy" };
     Node {
         name: buffer.name.clone(),

@@ -14,8 +14,9 @@ use crate::page::text::{line, shorten};
 
 const GRAPH_STYLE: &str = include_str!("graph.css");
 
-/// The width of a character, relative to the size of the font. Fixed-width fonts have 0.55 to 0.61.
-const RELATIVE_WIDTH: f64 = 0.615;
+/// The width of a character, relative to the size of the font. Fixed-width fonts have 0.55 to 0.61;
+/// some viewers round a width up to whole pixels, as from 6.6 to 7.
+const RELATIVE_WIDTH: f64 = 0.64;
 /// The sizes of fonts, as in the style sheet.
 const SMALL: f64 = 11.0;
 const NAME: f64 = 12.0;

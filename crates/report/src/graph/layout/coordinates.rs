@@ -27,8 +27,9 @@ const LAST_ROUNDS: usize = 3;
 /// The weight of the present position, where no segment asks for another.
 const INERTIA: f64 = 1e-3;
 
-/// The cost of the width of the whole, in segments.
-const WIDTH_WEIGHT: i64 = 30;
+/// The most that the width of the whole costs, in segments. The width costs a segment for each
+/// rank: in a drawing of many ranks, straight lines alone would make it much too wide.
+const MOST_WIDTH_WEIGHT: usize = 30;
 /// The number of steps of a unit on which the network simplex method works.
 const STEPS: f64 = 4.0;
 
@@ -146,8 +147,11 @@ impl<'a> Search<'a> {
         for arc in arcs.iter().filter(|arc| arc.tail < sides && arc.head < sides) {
             values[arc.head] = values[arc.head].max(values[arc.tail] + arc.least);
         }
-        values.push(values.iter().copied().min().unwrap_or(0));
-        values.push(values.iter().copied().max().unwrap_or(0));
+        let (from_left, to_right) = (|arc: &&Arc| arc.tail == sides, |arc: &&Arc| arc.head == sides + 1);
+        let inner = |arc: &&Arc| arc.tail < sides || arc.head < sides;
+        let left = arcs.iter().filter(inner).filter(from_left).map(|arc| values[arc.head] - arc.least).min();
+        let right = arcs.iter().filter(inner).filter(to_right).map(|arc| values[arc.tail] + arc.least).max();
+        values.extend([left.unwrap_or(0), right.unwrap_or(0)]);
         for at in self.above.iter().enumerate().flat_map(|(to, all)| all.iter().map(move |own| (to, own))) {
             let (to, Neighbour { vertex: from, shift, weight }) = at;
             let (node, shift) = (values.len(), (shift * STEPS).round() as i64);
@@ -165,7 +169,8 @@ impl<'a> Search<'a> {
     /// The arcs that keep neighbours of a rank apart, from left to right, and those to the sides.
     fn order_arcs(&self, left: usize) -> Vec<Arc> {
         let right = left + 1;
-        let mut arcs = vec![Arc { tail: left, head: right, least: 0, weight: WIDTH_WEIGHT }];
+        let weight = self.layers.layers.len().min(MOST_WIDTH_WEIGHT) as i64;
+        let mut arcs = vec![Arc { tail: left, head: right, least: 0, weight }];
         for layer in &self.layers.layers {
             for pair in layer.windows(2) {
                 let least = (self.separation(pair[0], pair[1]) * STEPS).ceil() as i64;
@@ -216,7 +221,7 @@ fn weight(layers: &Layers, at: &Segment, leaves_alone: bool, enters_alone: bool)
     let ends = [at.from, at.to].map(|end| layers.vertices[end].is_virtual);
     match (ends, leaves_alone, enters_alone) {
         ([true, true], ..) => 16.0,
-        ([true, false] | [false, true], ..) => 2.0,
+        ([true, false] | [false, true], ..) => 1.0,
         (_, true, true) => 8.0,
         (_, true, false) | (_, false, true) => 3.0,
         _ => 1.0,

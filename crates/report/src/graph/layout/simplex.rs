@@ -23,17 +23,35 @@ pub struct Arc {
 /// The number of steps (nodes and arcs that are looked at) after which the search ends.
 const MOST_STEPS: usize = 50_000_000;
 
+/// The number of exchanges in a row that move nothing before the rule changes.
+const MOST_IDLE_PIVOTS: usize = 20;
+
+/// Which arc with a negative cut value leaves the tree.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// The arc with the least cut value, which is most often fast.
+    LeastCut,
+    /// The first arc. With this rule of Bland's, exchanges that move nothing do not go round in
+    /// circles.
+    FirstCut,
+}
+
 /// Improves values that satisfy all arcs, up to the minimum if that takes few enough steps. The
 /// arcs must connect all nodes.
 pub fn minimise(arcs: &[Arc], values: Vec<i64>) -> Vec<i64> {
+    debug_assert!(arcs.iter().all(|arc| values[arc.head] - values[arc.tail] >= arc.least));
     let size = arcs.len() + values.len();
     if size * values.len() > MOST_STEPS {
         return values;
     }
     let mut simplex = Simplex::new(arcs, values);
+    let mut idle = 0;
     for _ in 0..MOST_STEPS / size.max(1) {
-        if !simplex.pivot() {
-            break;
+        let rule = if idle < MOST_IDLE_PIVOTS { Rule::LeastCut } else { Rule::FirstCut };
+        match simplex.pivot(rule) {
+            Some(0) => idle += 1,
+            Some(_) => idle = 0,
+            None => break,
         }
     }
     simplex.values
@@ -139,10 +157,10 @@ impl<'a> Simplex<'a> {
         walk
     }
 
-    /// Exchanges one arc of the tree. Returns false at the minimum.
-    fn pivot(&mut self) -> bool {
+    /// Exchanges one arc of the tree. Returns how far nodes have moved, or `None` at the minimum.
+    fn pivot(&mut self, rule: Rule) -> Option<i64> {
         let walk = self.walk();
-        let Some((leaves, child)) = self.leaving(&walk) else { return false };
+        let (leaves, child) = self.leaving(&walk, rule)?;
         let inside = walk.place[child]..walk.end[child];
         let is_inside = |node: usize| inside.contains(&walk.place[node]);
         // The side of the head moves away from the tail, until an arc from the head's side to the
@@ -153,32 +171,34 @@ impl<'a> Simplex<'a> {
                 let arc = &self.arcs[*at];
                 is_inside(arc.tail) == head_is_inside && is_inside(arc.head) != head_is_inside
             })
-            .min_by_key(|at| self.slack(&self.arcs[*at]));
-        let Some(enters) = enters else { return false };
-        let by = self.slack(&self.arcs[enters]);
-        let by = if head_is_inside { by } else { -by };
+            .min_by_key(|at| self.slack(&self.arcs[*at]))?;
+        let distance = self.slack(&self.arcs[enters]);
+        let by = if head_is_inside { distance } else { -distance };
         walk.order[inside.clone()].iter().for_each(|node| self.values[*node] += by);
         (self.in_tree[leaves], self.in_tree[enters]) = (false, true);
-        true
+        Some(distance)
     }
 
-    /// The arc of the tree with the least cut value, if one is negative, and its end further from
-    /// the root.
-    fn leaving(&self, walk: &Walk) -> Option<(usize, usize)> {
+    /// An arc of the tree with a negative cut value, if there is one, and its end further from the
+    /// root.
+    fn leaving(&self, walk: &Walk, rule: Rule) -> Option<(usize, usize)> {
         let mut totals = self.balance.clone();
-        let mut found = None;
-        let mut least = 0;
+        let mut found: Option<(i64, usize, usize)> = None;
         for &node in walk.order.iter().rev() {
             let Some(at) = walk.arc[node] else { continue };
             let arc = &self.arcs[at];
             let parent = if arc.tail == node { arc.head } else { arc.tail };
             let cut = if arc.tail == node { totals[node] } else { -totals[node] };
-            if cut < least {
-                (least, found) = (cut, Some((at, node)));
+            let is_better = found.is_none_or(|(least, first, _)| match rule {
+                Rule::LeastCut => cut < least,
+                Rule::FirstCut => at < first,
+            });
+            if cut < 0 && is_better {
+                found = Some((cut, at, node));
             }
             totals[parent] += totals[node];
         }
-        found
+        found.map(|(_, at, node)| (at, node))
     }
 }
 

@@ -172,3 +172,20 @@ fn crossings_that_can_be_avoided_are() {
     let place = |at: usize| centre(&placed.boxes[at]);
     assert_eq!(place(0) < place(1), place(3) < place(2));
 }
+
+#[test]
+fn a_chain_beside_a_trunk_is_straight() {
+    // 1 -> 2 -> 3 -> 4 is the chain; 0 is read by 1, 3 and 4.
+    let mut diagram = Diagram { boxes: boxes(5), ..Diagram::default() };
+    diagram.edges = vec![(0, 1), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4)];
+    for (own, width) in diagram.boxes.iter_mut().zip([153.76, 217.12, 153.76, 153.76, 196.0]) {
+        own.width = width;
+    }
+    let mut framed = Diagram { frames: vec![Frame { parent: None, width: 50.0 }], ..diagram.clone() };
+    framed.boxes[1..].iter_mut().for_each(|own| own.frame = Some(0));
+    for placed in [layout(&diagram), layout(&framed)] {
+        for at in 2..5 {
+            assert!((centre(&placed.boxes[at]) - centre(&placed.boxes[1])).abs() < NEARLY, "{placed:?}");
+        }
+    }
+}
