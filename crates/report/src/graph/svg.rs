@@ -163,7 +163,7 @@ fn header(graph: &Graph) -> (String, f64) {
     let mut out = text("heading", (MARGIN, MARGIN + 14.0), HEADING, &name);
     if !details.is_empty() {
         let written = text("faint", (MARGIN, MARGIN + 32.0), SMALL, &details);
-        let _ = write!(out, "<g>{}{written}</g>\n", tooltip(&graph.details));
+        let _ = writeln!(out, "<g>{}{written}</g>", tooltip(&graph.details));
     }
     let legend = legend(graph, &mut out);
     (out, legend.max(text_width(&name, HEADING)).max(text_width(&details, SMALL)))

@@ -147,10 +147,10 @@ impl<'a> Search<'a> {
         for arc in arcs.iter().filter(|arc| arc.tail < sides && arc.head < sides) {
             values[arc.head] = values[arc.head].max(values[arc.tail] + arc.least);
         }
-        let (from_left, to_right) = (|arc: &&Arc| arc.tail == sides, |arc: &&Arc| arc.head == sides + 1);
-        let inner = |arc: &&Arc| arc.tail < sides || arc.head < sides;
-        let left = arcs.iter().filter(inner).filter(from_left).map(|arc| values[arc.head] - arc.least).min();
-        let right = arcs.iter().filter(inner).filter(to_right).map(|arc| values[arc.tail] + arc.least).max();
+        let left = arcs.iter().filter(|arc| arc.tail == sides && arc.head < sides);
+        let left = left.map(|arc| values[arc.head] - arc.least).min();
+        let right = arcs.iter().filter(|arc| arc.head == sides + 1 && arc.tail < sides);
+        let right = right.map(|arc| values[arc.tail] + arc.least).max();
         values.extend([left.unwrap_or(0), right.unwrap_or(0)]);
         for at in self.above.iter().enumerate().flat_map(|(to, all)| all.iter().map(move |own| (to, own))) {
             let (to, Neighbour { vertex: from, shift, weight }) = at;
