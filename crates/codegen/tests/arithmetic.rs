@@ -207,7 +207,7 @@ fn shifts_and_powers_by_constants() {
     for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_integer()) {
         let values = interesting(dtype);
         let input = [tensor(dtype, &values)];
-        for by in [-1i128, 0, 1, 2, 5, 7, 8, 13, 31, 32, 63, 64] {
+        for by in [-1i128, 0, 1, 5, 7, 8, 31, 64] {
             let by = Number::Int(by).convert(dtype);
             for op in [BinaryOp::ShiftLeft, BinaryOp::ShiftRight, BinaryOp::Power, BinaryOp::BitAnd] {
                 for (lanes, kind) in loop_shapes(VectorInstructions::Baseline) {

@@ -233,8 +233,8 @@ impl Emitter<'_> {
             (Builtin::Clz, _) => CExpr::call(&self.require_helper(Helper::Clz, operand), &values),
             (Builtin::Ctz, _) => CExpr::call(&self.require_helper(Helper::Ctz, operand), &values),
             (Builtin::Philox, _) => CExpr::call(&self.require_helper(Helper::Philox, operand), &values),
-            (Builtin::Pow, [own, _]) if is_two(&arguments[1]) => {
-                CExpr::call(&self.require_helper(Helper::Square, operand.compute_type()), &[own.clone()])
+            (Builtin::Pow, _) if is_two(&arguments[1]) => {
+                CExpr::call(&self.require_helper(Helper::Square, operand.compute_type()), &values[..1])
             }
             (Builtin::Abs, _) => named("fabs", &values),
             (Builtin::IsNan, _) => {
