@@ -48,3 +48,15 @@ fn long_values_are_vectors_but_not_tiles() {
     assert!(steps.contains("vectorize y.jv") && steps.contains("jv:16"), "{steps}");
     assert!(!steps.contains("ju:") && !steps.contains("ii:"), "{steps}");
 }
+
+/// Four registers of a narrow type have more lanes than a vector may have.
+#[test]
+fn narrow_integers_are_vectors() {
+    for (dtype, lanes) in [("uint8", 64), ("int16", 64), ("int32", 64), ("int64", 32)] {
+        let source =
+            format!("def f({dtype}(N) a, {dtype}(N) b) -> (y) {{ y(i) = (a(i) & b(i)) + (a(i) >> 1) }}");
+        let program = at_sizes(&source, "f", &|_| 1 << 20).unwrap();
+        let steps = default_schedule(&program, &cpu()).to_string();
+        assert!(steps.contains(&format!("iv:{lanes}\nvectorize y.iv")), "{dtype}: {steps}");
+    }
+}
