@@ -1,6 +1,6 @@
-//! Adds nodes for the buffers that a schedule adds: copies of tensors, and partial results. The edges
-//! of statements that load such a buffer then go through its node: `A -> C` becomes
-//! `A -> A_shared -> C`.
+//! Adds nodes for the buffers that a schedule adds: copies of tensors, and partial results. The
+//! edges of statements that load such a buffer then go through its node: `A -> C` becomes `A ->
+//! A_shared -> C`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use super::model::{Edge, Graph, Kind, Node, Relation};
 use super::schedule::{buffer_text, wrap};
 use super::sites::{Site, Sites, loop_texts};
 
-/// Adds the nodes and moves the edges. The node of the first statement is `first`, and `results` has
-/// the computation of each statement that gives its result.
+/// Adds the nodes and moves the edges. The node of the first statement is `first`, and `results`
+/// has the computation of each statement that gives its result.
 pub fn add_staged(
     graph: &mut Graph,
     nest: &LoopNest,
@@ -126,8 +126,8 @@ fn inputs(graph: &Graph, nest: &LoopNest, first: usize) -> BTreeMap<BufferId, us
     supplied.filter_map(|(id, buffer)| Some((id, node(&buffer.name)?))).collect()
 }
 
-/// Adds the edges of a staged node. The edges from its origins to its readers, or to what is inlined
-/// in a reader, then begin at the staged node.
+/// Adds the edges of a staged node. The edges from its origins to its readers, or to what is
+/// inlined in a reader, then begin at the staged node.
 fn route(graph: &mut Graph, flow: &Flow, node: usize) {
     for source in flow.sources(node) {
         add_edge(graph, source, node);

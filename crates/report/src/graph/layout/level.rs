@@ -1,8 +1,8 @@
 //! Lays out one level of a diagram: items of given sizes in ranks, and the links between them.
 //!
 //! The method is that of Sugiyama, Tagawa and Toda, in the form of Gansner, Koutsofios, North and
-//! Vo, "A Technique for Drawing Directed Graphs" (1993): ranks (`rank.rs`), virtual vertices where a
-//! link passes a rank, an order in each rank with few crossings (`order.rs`), and coordinates
+//! Vo, "A Technique for Drawing Directed Graphs" (1993): ranks (`rank.rs`), virtual vertices where
+//! a link passes a rank, an order in each rank with few crossings (`order.rs`), and coordinates
 //! (`coordinates.rs`). Two departures: all links that leave an item at one point share their
 //! virtual vertices, so that a tensor with many readers has one trunk; and links may end beside the
 //! centre of an item, because an item can be a frame with its own content.

@@ -4,8 +4,8 @@
 //! A spanning tree of tight arcs (whose difference is the least one) determines all values. The cut
 //! value of a tree arc says how the sum changes if the arc's head and all behind it move away from
 //! its tail. While an arc has a negative cut value, it leaves the tree, and the values of one side
-//! move until another arc becomes tight. The sum of a node's outgoing weights less its incoming ones
-//! makes cut values simple: the cut value of an arc is the total over the nodes of one side.
+//! move until another arc becomes tight. The sum of a node's outgoing weights less its incoming
+//! ones makes cut values simple: the cut value of an arc is the total over the nodes of one side.
 
 /// Two nodes, the least difference between them, and what a difference of one costs.
 #[derive(Clone, Copy, Debug)]
