@@ -13,8 +13,8 @@ use crate::source::general_program;
 /// Returns a function as a program for the interpreter, if some of its sizes are 0.
 ///
 /// Returns `None` if no size is 0, and if the function does not exist at these sizes: it has
-/// mistakes, a size is missing or negative, or a shape would be negative. The ordinary check
-/// reports these.
+/// mistakes, a size is missing or negative, a shape would be negative, or a precondition fails. The
+/// ordinary check reports these.
 pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> Option<Program> {
     // Most calls have no size of 0, and are not checked twice.
     if sizes.iter().all(|(_, value)| value != 0) {
@@ -26,7 +26,8 @@ pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract
     let mut sizes = general.symbols.iter().zip(&values).filter(|(own, _)| own.kind == SymbolKind::Size);
     let is_empty = sizes.any(|(_, value)| *value == 0);
     let program = general.at_unchecked_sizes(&values)?;
-    (is_empty && has_no_negative_extent(&program)).then_some(program)
+    let is_allowed = program.preconditions.iter().all(|own| own.holds() != Some(false));
+    (is_empty && is_allowed && has_no_negative_extent(&program)).then_some(program)
 }
 
 /// The least value of a symbol: 0 for a size, and what the checker asks of a scalar.

@@ -32,6 +32,7 @@ pub mod ids;
 pub mod index;
 pub mod interval;
 pub mod nest;
+pub mod precondition;
 pub mod print;
 pub mod program;
 pub mod prove;
@@ -46,6 +47,7 @@ pub use dtype::DType;
 pub use expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};
 pub use index::{Atom, Data, IndexExpr, Term};
 pub use nest::LoopNest;
+pub use precondition::Precondition;
 pub use program::{
     ForLoop, Node, Program, Range, ReduceOp, Role, Scalar, ScalarId, Stage, Statement, Symbol, SymbolId,
     SymbolKind, TensorDecl, TensorId, Update, Var, VarId, VarKind,

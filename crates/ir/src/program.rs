@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, Origin};
 use crate::ids::{Ids, InProgram, id};
 use crate::index::IndexExpr;
+use crate::precondition::Precondition;
 
 id!(TensorId, "a tensor of a program");
 id!(VarId, "an index variable of a program");
@@ -30,6 +31,9 @@ pub struct Program {
     pub symbols: Vec<Symbol>,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
+    /// The comparisons of sizes that must hold, which the proofs about the program assume.
+    #[serde(default)]
+    pub preconditions: Vec<Precondition>,
     /// Tensors: inputs in the order of the signature, then results in signature order, then
     /// temporaries.
     pub tensors: Vec<TensorDecl>,

@@ -22,7 +22,7 @@ const BUDGET: usize = 4000;
 const MOST_FACTS: usize = 3;
 
 /// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is
-/// non-negative.
+/// non-negative, also those of the preconditions.
 pub fn can_prove_nonnegative<I: Ids>(
     goal: &IndexExpr<I>,
     facts: &[IndexExpr<I>],
@@ -38,7 +38,14 @@ pub fn can_prove_nonnegative_within<I: Ids>(
     facts: &[IndexExpr<I>],
     known: &dyn Knowledge<I>,
 ) -> bool {
-    let search = Search { facts, known, budget: Cell::new(budget) };
+    let preconditions = known.facts();
+    let has_preconditions = !preconditions.is_empty();
+    let all: Vec<IndexExpr<I>> = match has_preconditions {
+        true => facts.iter().cloned().chain(preconditions).collect(),
+        false => Vec::new(),
+    };
+    let facts = if has_preconditions { &all } else { facts };
+    let search = Search { facts, known, has_preconditions, budget: Cell::new(budget) };
     // Most proofs need at most one fact, and each further fact multiplies the search space, so
     // small numbers of facts come first.
     (0..=MOST_FACTS.min(facts.len())).any(|more| search.prove(goal, more))
@@ -69,6 +76,7 @@ pub fn smaller<I: Ids>(left: &IndexExpr<I>, right: &IndexExpr<I>, known: &dyn Kn
 struct Search<'a, I: Ids> {
     facts: &'a [IndexExpr<I>],
     known: &'a dyn Knowledge<I>,
+    has_preconditions: bool,
     budget: Cell<usize>,
 }
 
@@ -195,7 +203,10 @@ impl<I: Ids> Search<'_, I> {
     }
 
     fn is_positive(&self, expr: &IndexExpr<I>) -> bool {
-        is_nonnegative_by_least_values(&expr.offset(-1), self.known)
+        let less_one = expr.offset(-1);
+        is_nonnegative_by_least_values(&less_one, self.known)
+            // A precondition may give a divisor such as `C/G` its least value.
+            || (self.has_preconditions && less_one.as_constant().is_none() && self.prove(&less_one, 1))
     }
 }
 

@@ -4,7 +4,8 @@
 //!
 //! - Every id points into its table. A variable belongs to one statement or to one loop.
 //! - A known size or scalar is not below its least value, and no statement writes an input.
-//! - An access has one subscript per dimension; shapes and ranges contain only symbols and numbers.
+//! - An access has one subscript per dimension; shapes, ranges and preconditions contain only
+//!   symbols and numbers.
 //! - Operands have the types that their operator requires, and a statement's value has its target's
 //!   compute type.
 //! - No [`Atom::Extent`] and no [`Atom::Overflow`] is left.
@@ -29,6 +30,7 @@ use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
 use crate::ids::{Id, Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr};
+use crate::precondition::Precondition;
 use crate::print::{self, Names};
 use crate::program::{
     Node, Program, Range, Role, Scalar, ScalarId, Statement, SymbolId, SymbolKind, TensorId, VarId,
@@ -96,7 +98,10 @@ fn check_general(general: &Program, program: &Program, definedness: &[Definednes
         assemble(unchecked, definedness)
     };
     let is_same = |own: Program| {
-        own.tensors == program.tensors && own.vars == program.vars && has_statements_of(&own, program)
+        own.preconditions == program.preconditions
+            && own.tensors == program.tensors
+            && own.vars == program.vars
+            && has_statements_of(&own, program)
     };
     ensure(has_symbols && at_sizes().is_some_and(is_same), || {
         "the general program, at the sizes of the program, is a different program".to_owned()
@@ -136,6 +141,13 @@ impl Check<'_> {
             for extent in &tensor.shape {
                 self.scope_with(&[]).index(extent)?;
                 ensure(!extent.has_data(), || format!("the shape of {} depends on data", tensor.name))?;
+            }
+        }
+        for Precondition { op, left, right, .. } in &self.program.preconditions {
+            ensure(op.is_comparison(), || "a precondition is not a comparison".to_owned())?;
+            for side in [left, right] {
+                self.scope_with(&[]).index(side)?;
+                ensure(!side.has_data(), || "a precondition depends on data".to_owned())?;
             }
         }
         for var in &self.program.vars {

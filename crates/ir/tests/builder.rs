@@ -4,7 +4,7 @@
 
 use tilewright_ir::builder::{BuildError, Index, ProgramBuilder, Value};
 use tilewright_ir::check::Finding;
-use tilewright_ir::{Builtin, DType, Program, ReduceOp, Role, VarKind, print, verify};
+use tilewright_ir::{BinaryOp, Builtin, DType, Program, ReduceOp, Role, VarKind, print, verify};
 
 const FLOAT: DType = DType::Float32;
 
@@ -244,4 +244,24 @@ fn failed_checks_are_described() {
         p.assign(y.at(i), 1);
     });
     assert_eq!(empty, ["the range of `i` is empty: 3:3"]);
+}
+
+#[test]
+fn a_precondition_is_assumed_and_checked() {
+    let halves = |condition: Option<(i64, BinaryOp)>| {
+        let mut p = ProgramBuilder::new("f");
+        let n = p.size("N");
+        let (x, y) = (p.input("x", FLOAT, n), p.output("y", FLOAT, n));
+        let (i, j) = (p.index("i", 0, Index::from(n) / 2), p.index("j", 0, 2));
+        p.assign(y.at(2 * Index::from(i) + j), x.at(i));
+        condition.into_iter().for_each(|(divisor, op)| p.require(Index::from(n) % divisor, op, 0));
+        p
+    };
+    assert!(halves(None).build_at([("N", 7)]).is_err());
+    let even = halves(Some((2, BinaryOp::Equal)));
+    assert!(even.clone().build().unwrap().statements().iter().all(|(own, _)| !own.is_filler));
+    assert!(even.clone().build_at([("N", 8)]).is_ok());
+    assert_eq!(texts(even.build_at([("N", 7)])), ["the precondition N % 2 == 0 fails with N = 7"]);
+    let wrong = halves(Some((2, BinaryOp::Add)));
+    assert!(texts(wrong.build())[0].contains("a precondition is not a comparison"));
 }

@@ -4,6 +4,7 @@ use tilewright_ir::{BinaryOp, DType, ReduceOp, UnaryOp};
 
 use crate::lexer::Suffix;
 use crate::span::Span;
+use crate::storage_order::StorageOrder;
 
 /// A name and its position.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +56,7 @@ pub struct ScalarParam {
     pub name: Name,
 }
 
-/// `def name<T>(params) -> (results) { body }`
+/// `def name<T>(params) -> (results) requires conditions { body }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// The name of the function.
@@ -66,11 +67,26 @@ pub struct Function {
     pub params: Vec<Param>,
     /// The results, which the caller receives.
     pub results: Vec<Declaration>,
+    /// The conditions on the sizes after `requires`.
+    pub requires: Vec<Expr>,
+    /// The named integers at the beginning of the body.
+    pub definitions: Vec<Definition>,
     /// The statements of the body.
     pub body: Vec<Stmt>,
     /// Whether part of the body could not be parsed, so that the tensors which it defines are not
     /// known.
     pub is_incomplete: bool,
+}
+
+/// `int tiles = (N + 15) / 16`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// The type.
+    pub ty: Type,
+    /// The name.
+    pub name: Name,
+    /// The value, in terms of sizes and integer scalars.
+    pub value: Expr,
 }
 
 /// `const float(M, K) A`, or `static int levels = 8`
@@ -86,6 +102,8 @@ pub struct Param {
     pub ty: Type,
     /// The name of the parameter.
     pub name: Name,
+    /// The order of the dimensions in memory, if it is not that of the subscripts.
+    pub stored: Option<StorageOrder>,
 }
 
 /// A result or local tensor, with a type if one is written.
@@ -95,6 +113,8 @@ pub struct Declaration {
     pub ty: Option<Type>,
     /// The name of the tensor.
     pub name: Name,
+    /// The order of the dimensions in memory, if it is not that of the subscripts.
+    pub stored: Option<StorageOrder>,
 }
 
 /// `float(M, K)`, or `float` for a scalar.
@@ -104,7 +124,7 @@ pub struct Type {
     pub dtype: DType,
     /// The type parameter that stands for the element type, if one does.
     pub parameter: Option<String>,
-    /// The extents; empty for a scalar.
+    /// The extents, in the order of memory; empty for a scalar.
     pub dims: Vec<Expr>,
     /// The position of the type.
     pub span: Span,

@@ -83,6 +83,8 @@ codes! {
     UnusedTensor "unused-tensor",
     /// A size that is missing, not positive or too large.
     InvalidSize "invalid-size",
+    /// A condition on the sizes that fails, or that is no comparison of sizes.
+    Precondition "precondition",
 }
 
 impl fmt::Display for Code {

@@ -21,6 +21,7 @@ pub mod parser;
 mod ranges;
 pub mod sizes;
 pub mod span;
+pub mod storage_order;
 
 pub use check::{Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions};
 pub use diagnostic::{Code, Diagnostic, Severity};

@@ -26,6 +26,13 @@ pub fn ranges_text(source: &str, checked: &Checked, program: &Program) -> String
             tensor.name
         );
     }
+    // At given sizes, the comparisons of the program itself have numbers for the sizes.
+    let general = program.general.as_deref().unwrap_or(program);
+    for precondition in &general.preconditions {
+        let line = line_of(source, precondition.origin.into());
+        let text = precondition.text(program);
+        let _ = writeln!(out, "  {:<12} {text:<24} line {line}: `requires`", "requires");
+    }
     for requirement in &checked.requirements {
         let _ = writeln!(out, "  {:<12} {} >= 0", "requires", text::index(requirement, program));
     }
@@ -45,11 +52,15 @@ pub fn ranges_text(source: &str, checked: &Checked, program: &Program) -> String
 
 fn variable(source: &str, checked: &Checked, program: &Program, id: VarId) -> String {
     let var = program.var(id);
-    let place = |span: &Span| 1 + source[..span.start as usize].matches('\n').count();
     let reasons: Vec<String> = checked.reasons[id.index()]
         .iter()
-        .map(|reason| format!("line {}: {}", place(&reason.span), reason.kind))
+        .map(|reason| format!("line {}: {}", line_of(source, reason.span), reason.kind))
         .collect();
     let range = format!("{} in {}", var.name, text::range(&var.range, program));
     if reasons.is_empty() { range } else { format!("{range:<24} {}", reasons.join("; ")) }
+}
+
+/// The number of the line in which a span begins.
+fn line_of(source: &str, span: Span) -> usize {
+    1 + source[..span.start as usize].matches('\n').count()
 }

@@ -8,10 +8,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{BuildError, DeclaredStatement, DeclaredVar, Index, ProgramBuilder};
-use crate::check::{Definedness, Finding, check, describe};
+use super::{BuildError, DeclaredPrecondition, DeclaredStatement, DeclaredVar, Index, ProgramBuilder};
+use crate::check::{Definedness, Finding, check, describe, describe_failure};
 use crate::expr::{Expr, ExprKind, Origin};
 use crate::index::{Atom, Data, IndexExpr};
+use crate::precondition::Precondition;
 use crate::program::{Program, Range, Symbol, SymbolKind, TensorId, VarId};
 use crate::unchecked::{Parts, Source, Statement, Tensor, UncheckedProgram, Var, assemble};
 use crate::verify::verify_form;
@@ -40,7 +41,8 @@ pub(crate) fn check_unchecked(mut unchecked: UncheckedProgram) -> Result<Program
     let general = unchecked.specialize();
     let report = check(&unchecked);
     let errors = report.findings.iter().filter(|finding| finding.is_error());
-    let mut mistakes: Vec<BuildError> = errors.map(|finding| check_error(finding, &unchecked)).collect();
+    let error = |finding| check_error(finding, &unchecked, general.as_ref());
+    let mut mistakes: Vec<BuildError> = errors.map(error).collect();
     let tensors = unchecked.tensors.iter().zip(&report.definedness);
     let read_first =
         tensors.filter(|(tensor, supply)| tensor.source == Source::Result && **supply == Definedness::Caller);
@@ -54,8 +56,18 @@ pub(crate) fn check_unchecked(mut unchecked: UncheckedProgram) -> Result<Program
     Ok(Program { general, ..program })
 }
 
-fn check_error(finding: &Finding, unchecked: &UncheckedProgram) -> BuildError {
-    BuildError::CheckFailed { finding: Box::new(finding.clone()), text: describe(finding, unchecked) }
+fn check_error(
+    finding: &Finding,
+    unchecked: &UncheckedProgram,
+    general: Option<&UncheckedProgram>,
+) -> BuildError {
+    let text = match (finding, general) {
+        (Finding::PreconditionFails(at), Some(general)) => {
+            describe_failure(&general.preconditions[*at], unchecked)
+        }
+        _ => describe(finding, unchecked),
+    };
+    BuildError::CheckFailed { finding: Box::new(finding.clone()), text }
 }
 
 /// Reports names that are no names, and names that are taken. Sizes and tensors have separate name
@@ -146,11 +158,21 @@ impl<'b> UncheckedProgramBuilder<'b> {
             name: self.builder.name.clone(),
             symbols: self.builder.symbols.clone(),
             scalars: self.builder.scalars.clone(),
+            preconditions: self.preconditions()?,
             tensors: tensors.into_iter().map(|(_, tensor)| tensor).collect(),
             vars: self.vars,
             statements: self.statements,
             is_incomplete: false,
         })
+    }
+
+    fn preconditions(&self) -> Result<Vec<Precondition>, BuildError> {
+        let side = |index: &Index| self.renamed_extent(index, "a precondition", &VarMap::new());
+        let renamed = |declared: &DeclaredPrecondition| {
+            let (left, right) = (side(&declared.left)?, side(&declared.right)?);
+            Ok(Precondition { op: declared.op, left, right, origin: Origin::default() })
+        };
+        self.builder.preconditions.iter().map(renamed).collect()
     }
 
     fn statement(&mut self, written: &DeclaredStatement) -> Result<(), BuildError> {

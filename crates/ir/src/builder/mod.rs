@@ -55,7 +55,7 @@ pub use index::{Index, Indices, Size, Var};
 pub use value::{Element, Tensor, Value};
 
 use crate::dtype::DType;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::program::{
     Program, ReduceOp, Scalar, ScalarId, Symbol, SymbolId, SymbolKind, TensorId, Update, VarId,
 };
@@ -67,11 +67,19 @@ pub struct ProgramBuilder {
     name: String,
     symbols: Vec<Symbol>,
     scalars: Vec<Scalar>,
+    preconditions: Vec<DeclaredPrecondition>,
     tensors: Vec<DeclaredTensor>,
     vars: Vec<DeclaredVar>,
     statements: Vec<DeclaredStatement>,
     /// The variables of the ordered loops that are open, outermost first.
     loops: Vec<VarId>,
+}
+
+#[derive(Clone, Debug)]
+struct DeclaredPrecondition {
+    op: BinaryOp,
+    left: Index,
+    right: Index,
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +114,7 @@ impl ProgramBuilder {
             name: name.into(),
             symbols: Vec::new(),
             scalars: Vec::new(),
+            preconditions: Vec::new(),
             tensors: Vec::new(),
             vars: Vec::new(),
             statements: Vec::new(),
@@ -142,6 +151,12 @@ impl ProgramBuilder {
     fn symbol(&mut self, name: String, kind: SymbolKind, least: Option<i64>) -> Size {
         self.symbols.push(Symbol { name, kind, least, value: None });
         Size(SymbolId(self.symbols.len() as u32 - 1))
+    }
+
+    /// Requires that a comparison of sizes holds, such as `m % 4 == 0`. The proofs assume it, and
+    /// the program is refused at other sizes. The sides contain sizes and numbers only.
+    pub fn require(&mut self, left: impl Into<Index>, op: BinaryOp, right: impl Into<Index>) {
+        self.preconditions.push(DeclaredPrecondition { op, left: left.into(), right: right.into() });
     }
 
     /// Adds a tensor that the caller supplies.

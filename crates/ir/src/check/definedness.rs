@@ -148,6 +148,9 @@ impl Knowledge for WriterRanges<'_> {
     fn least(&self, symbol: SymbolId) -> Option<i64> {
         self.checker.least(symbol)
     }
+    fn facts(&self) -> Vec<IndexExpr> {
+        self.checker.facts()
+    }
 }
 
 impl WriterRanges<'_> {

@@ -1,16 +1,39 @@
 //! Describes a [`Finding`] in a sentence, for callers that have no source text to point into.
 
+use std::collections::BTreeSet;
+
 use super::finding::{AccessId, Finding, LargeNumber};
 use super::witness::Witness;
 use crate::expr::Access;
+use crate::precondition::Precondition;
 use crate::print;
 use crate::program::TensorId;
-use crate::unchecked::UncheckedProgram;
+use crate::unchecked::{UncheckedProgram, add_symbols};
+
+/// A precondition, for all sizes, that fails at the sizes of a program.
+pub(crate) fn describe_failure(general: &Precondition, at_sizes: &UncheckedProgram) -> String {
+    let mut symbols = BTreeSet::new();
+    [&general.left, &general.right].into_iter().for_each(|side| add_symbols(side, &mut symbols));
+    let values = symbols.iter().filter_map(|symbol| {
+        let symbol = &at_sizes.symbols[symbol.index()];
+        Some(format!("{} = {}", symbol.name, symbol.value?))
+    });
+    let values: Vec<String> = values.collect();
+    format!("the precondition {} fails with {}", general.text(at_sizes), values.join(", "))
+}
 
 /// The finding as a sentence, in the names of its unchecked program.
 pub fn describe(finding: &Finding, unchecked: &UncheckedProgram) -> String {
     let names = FindingText { unchecked };
     match finding {
+        Finding::PreconditionFails(at) => {
+            let precondition = &unchecked.preconditions[*at];
+            format!("the precondition {} fails at these sizes", precondition.text(unchecked))
+        }
+        Finding::Unsatisfiable(at) => {
+            let precondition = &unchecked.preconditions[*at];
+            format!("no sizes satisfy the precondition {}", precondition.text(unchecked))
+        }
         Finding::TooLarge(large) => format!("{} is too large for an index", names.large(*large)),
         Finding::EmptyRange(var) => {
             let var = unchecked.var(*var);

@@ -7,6 +7,10 @@ use crate::program::{TensorId, VarId};
 /// A mistake in an unchecked program, or a claim that is neither proved nor refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
+    /// The precondition at this position fails at the given sizes.
+    PreconditionFails(usize),
+    /// No sizes satisfy the precondition at this position together with the others.
+    Unsatisfiable(usize),
     /// A number that does not fit 64-bit arithmetic.
     TooLarge(LargeNumber),
     /// A variable without any value, for all sizes.

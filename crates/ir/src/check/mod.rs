@@ -3,6 +3,7 @@
 //!
 //! | pass | file | finds |
 //! |---|---|---|
+//! | preconditions | `preconditions` | preconditions that fail, or that no sizes satisfy |
 //! | numbers | `numbers` | indices too large for 64 bits |
 //! | ranges and shapes | `emptiness` | ranges and tensors without any value |
 //! | bounds | `bounds` | accesses out of bounds |
@@ -25,6 +26,7 @@ mod emptiness;
 mod facts;
 mod finding;
 mod numbers;
+mod preconditions;
 mod regions;
 mod size_facts;
 mod trial;
@@ -33,6 +35,7 @@ mod writes;
 
 pub use definedness::Definedness;
 pub use description::describe;
+pub(crate) use description::describe_failure;
 pub use facts::{Facts, fact_alternatives};
 pub use finding::{AccessId, Finding, LargeNumber};
 pub use witness::Witness;
@@ -57,6 +60,11 @@ pub struct Report {
 /// Checks an unchecked program. The ids of the unchecked program must point into their tables.
 pub fn check(unchecked: &UncheckedProgram) -> Report {
     let mut checker = Checker::new(unchecked);
+    if preconditions::check(&mut checker) {
+        // Every claim follows from preconditions that never hold.
+        let definedness = vec![Definedness::Proved; unchecked.tensors.len()];
+        return Report { findings: checker.findings, definedness, requirements: Vec::new() };
+    }
     numbers::check(&mut checker);
     emptiness::check_ranges(&mut checker);
     emptiness::check_tensors(&mut checker);
@@ -71,6 +79,8 @@ struct Checker<'d> {
     unchecked: &'d UncheckedProgram,
     /// Expressions that are never negative for sizes that the program accepts.
     size_facts: Vec<IndexExpr>,
+    /// Expressions that are never negative where the preconditions hold.
+    precondition_facts: Vec<IndexExpr>,
     /// For each tensor, whether a mistake about it is known.
     suspect: Vec<bool>,
     /// For each statement, whether it never runs, so that nothing is found about it.
@@ -83,6 +93,7 @@ impl<'d> Checker<'d> {
         Checker {
             unchecked,
             size_facts: size_facts::collect(unchecked),
+            precondition_facts: unchecked.facts(),
             suspect: unchecked.tensors.iter().map(|tensor| tensor.is_suspect).collect(),
             discarded: vec![false; unchecked.statements.len()],
             findings: Vec::new(),
@@ -119,5 +130,8 @@ impl Knowledge for Checker<'_> {
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
         self.unchecked.least(symbol)
+    }
+    fn facts(&self) -> Vec<IndexExpr> {
+        self.precondition_facts.clone()
     }
 }

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arithmetic;
 use crate::expr::{BinaryOp, Expr, ExprKind, Number};
 use crate::index::{Atom, IndexExpr};
+use crate::interval::Knowledge;
+use crate::precondition::repair;
 use crate::program::{SymbolId, VarId};
 use crate::unchecked::{Guard, UncheckedProgram, add_symbols};
 
@@ -104,6 +106,7 @@ pub(super) fn search(
         add_symbols(&range.from, &mut symbols);
         add_symbols(&range.to, &mut symbols);
     }
+    add_related_symbols(unchecked, &mut symbols);
     let symbols: Vec<SymbolId> = symbols.into_iter().collect();
     let mut budget = BUDGET;
     for sizes in size_assignments(unchecked, &symbols) {
@@ -163,7 +166,7 @@ pub(super) fn size_assignments(
     unchecked: &UncheckedProgram,
     symbols: &[SymbolId],
 ) -> Vec<BTreeMap<SymbolId, i64>> {
-    let least = |symbol: &SymbolId| unchecked.symbols[symbol.index()].least.unwrap_or(-3);
+    let least = |symbol: &SymbolId| unchecked.least(*symbol).unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
         let side = VALUES_PER_SIZE as usize;
@@ -185,6 +188,8 @@ pub(super) fn size_assignments(
             );
         }
     }
+    all.iter_mut().for_each(|sizes| satisfy_preconditions(unchecked, sizes));
+    all.retain(|sizes| !violates_precondition(unchecked, sizes));
     let weight = |sizes: &BTreeMap<SymbolId, i64>| {
         let distances = || sizes.values().map(|value| value.abs());
         (distances().max(), distances().sum::<i64>())
@@ -192,4 +197,46 @@ pub(super) fn size_assignments(
     all.sort_by_key(|sizes| (weight(sizes), sizes.clone()));
     all.dedup();
     all
+}
+
+/// Adds the symbols that preconditions relate to the given ones, so that the search tries only
+/// sizes at which the preconditions hold.
+fn add_related_symbols(unchecked: &UncheckedProgram, symbols: &mut BTreeSet<SymbolId>) {
+    loop {
+        let before = symbols.len();
+        for precondition in &unchecked.preconditions {
+            let mut own = BTreeSet::new();
+            add_symbols(&precondition.left, &mut own);
+            add_symbols(&precondition.right, &mut own);
+            if !own.is_disjoint(symbols) {
+                symbols.extend(own);
+            }
+        }
+        if symbols.len() == before {
+            return;
+        }
+    }
+}
+
+/// Changes sizes so that preconditions hold, as far as that is easy. Two rounds settle a chain such
+/// as `M == 2*N, K == 2*M` in any order.
+fn satisfy_preconditions(unchecked: &UncheckedProgram, sizes: &mut BTreeMap<SymbolId, i64>) {
+    for _ in 0..2 {
+        repair(&unchecked.preconditions, sizes, |side, sizes| {
+            Witness { sizes: sizes.clone(), vars: BTreeMap::new() }.eval(side)
+        });
+    }
+}
+
+fn violates_precondition(unchecked: &UncheckedProgram, sizes: &BTreeMap<SymbolId, i64>) -> bool {
+    let witness = Witness { sizes: sizes.clone(), vars: BTreeMap::new() };
+    let is_too_small = |(symbol, value): (&SymbolId, &i64)| {
+        unchecked.symbols[symbol.index()].least.is_some_and(|least| *value < least)
+    };
+    sizes.iter().any(is_too_small)
+        || unchecked.preconditions.iter().any(|precondition| {
+            let sides = (witness.eval(&precondition.left), witness.eval(&precondition.right));
+            // A side without a value mentions symbols that the search does not vary.
+            matches!(sides, (Some(left), Some(right)) if !precondition.holds_for(left, right))
+        })
 }

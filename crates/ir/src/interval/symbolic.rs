@@ -12,6 +12,10 @@ pub trait Knowledge<I: Ids = InProgram> {
     fn range(&self, var: I::Var) -> Option<Range<I>>;
     /// The least value of a symbol, if it has one.
     fn least(&self, symbol: SymbolId) -> Option<i64>;
+    /// Expressions that are never negative, from the preconditions of a program.
+    fn facts(&self) -> Vec<IndexExpr<I>> {
+        Vec::new()
+    }
 }
 
 /// The least value of `expr` over the box, or `None` where no bound can be expressed.
@@ -170,12 +174,12 @@ fn fixed_positive<I: Ids>(divisor: &IndexExpr<I>, known: &dyn Knowledge<I>) -> O
 
 /// Returns true when the least values of the symbols alone make the expression non-negative. Each
 /// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative. A quotient
-/// such as `(N + 1)/2` and a maximum are replaced first.
+/// such as `(N + 1)/2` and a maximum are replaced first. Other quotients of sizes are at least 0.
 pub fn is_nonnegative_by_least_values<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
     let mut factors = expr.terms().iter().flat_map(|term| &term.factors);
     match factors.find(|factor| matches!(factor, Atom::FloorDiv(_) | Atom::Max(_))) {
-        Some(atom) => is_nonnegative_without(atom, expr, known),
-        None => is_nonnegative_polynomial(expr, known),
+        Some(atom) if is_nonnegative_without(atom, expr, known) => true,
+        _ => is_nonnegative_polynomial(expr, known),
     }
 }
 
@@ -199,7 +203,11 @@ fn is_nonnegative_without<I: Ids>(atom: &Atom<I>, expr: &IndexExpr<I>, known: &d
 }
 
 fn is_nonnegative_polynomial<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
-    let unknown = |atom: &Atom<I>| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
+    let unknown = |atom: &Atom<I>| match atom {
+        Atom::Symbol(_) | Atom::Extent(..) => false,
+        Atom::FloorDiv(_) | Atom::Mod(_) => !is_nonnegative_quotient(atom, known),
+        _ => true,
+    };
     if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {
         return false;
     }
@@ -213,10 +221,21 @@ fn is_nonnegative_polynomial<I: Ids>(expr: &IndexExpr<I>, known: &dyn Knowledge<
             }
         },
         Atom::Extent(..) => Some(IndexExpr::atom(atom.clone()).offset(1)),
+        Atom::FloorDiv(_) | Atom::Mod(_) => Some(IndexExpr::atom(atom.clone())),
         _ => {
             bounded = false;
             None
         }
     });
     bounded && shifted.constant_part() >= 0 && shifted.terms().iter().all(|term| term.coefficient > 0)
+}
+
+/// Returns true for a quotient of a non-negative number, or a remainder, by a positive number.
+fn is_nonnegative_quotient<I: Ids>(atom: &Atom<I>, known: &dyn Knowledge<I>) -> bool {
+    let is_nonnegative = |expr: &IndexExpr<I>| is_nonnegative_by_least_values(expr, known);
+    match atom {
+        Atom::FloorDiv(pair) => is_nonnegative(&pair.0) && is_nonnegative(&pair.1.offset(-1)),
+        Atom::Mod(pair) => is_nonnegative(&pair.1.offset(-1)),
+        _ => false,
+    }
 }

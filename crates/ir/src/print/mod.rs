@@ -33,6 +33,10 @@ pub trait Names<I: Ids = InProgram> {
     fn tensor(&self, id: I::Tensor) -> &str;
     /// The name of a scalar.
     fn scalar(&self, id: ScalarId) -> &str;
+    /// The place among the subscripts of a text where the index of a dimension stands.
+    fn place_of(&self, _: I::Tensor, dimension: usize) -> usize {
+        dimension
+    }
     /// The brackets around the subscripts of an element.
     fn brackets(&self) -> [char; 2] {
         ['(', ')']
@@ -196,7 +200,9 @@ fn atom<I: Ids>(atom: &Atom<I>, names: &dyn Names<I>) -> String {
     match atom {
         Atom::Var(var) => names.var(*var).to_owned(),
         Atom::Symbol(symbol) => names.symbol(*symbol).to_owned(),
-        Atom::Extent(tensor, dimension) => format!("{}.{dimension}", names.tensor(*tensor)),
+        Atom::Extent(tensor, dimension) => {
+            format!("{}.{}", names.tensor(*tensor), names.place_of(*tensor, *dimension as usize))
+        }
         Atom::FloorDiv(pair) => infix(pair, "/", names),
         Atom::Mod(pair) => infix(pair, " % ", names),
         Atom::Min(pair) => format!("min({}, {})", index(&pair.0, names), index(&pair.1, names)),
@@ -242,7 +248,11 @@ pub fn access<I: Ids>(access: &Access<I>, names: &dyn Names<I>) -> String {
 }
 
 fn element<I: Ids>(tensor: I::Tensor, indices: &[IndexExpr<I>], names: &dyn Names<I>) -> String {
-    let indices: Vec<String> = indices.iter().map(|expr| index(expr, names)).collect();
+    let mut placed: Vec<(usize, String)> = (indices.iter().enumerate())
+        .map(|(dimension, expr)| (names.place_of(tensor, dimension), index(expr, names)))
+        .collect();
+    placed.sort_by_key(|(place, _)| *place);
+    let indices: Vec<String> = placed.into_iter().map(|(_, text)| text).collect();
     let [open, close] = names.brackets();
     format!("{}{open}{}{close}", names.tensor(tensor), indices.join(", "))
 }

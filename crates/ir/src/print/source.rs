@@ -46,7 +46,13 @@ fn signature(names: &SourceNames) -> String {
     let mut parameters = of(&|role| matches!(role, Role::Input { .. }));
     parameters.extend(program.scalars.iter().map(|scalar| format!("{} {}", scalar.dtype, scalar.name)));
     let results = of(&Role::is_result);
-    format!("def {}({}) -> ({}) {{\n", program.name, parameters.join(", "), results.join(", "))
+    let preconditions: Vec<String> = program.preconditions.iter().map(|own| own.text(names)).collect();
+    let requires = match preconditions.is_empty() {
+        true => String::new(),
+        false => format!(" requires {}", preconditions.join(", ")),
+    };
+    let (parameters, results) = (parameters.join(", "), results.join(", "));
+    format!("def {}({parameters}) -> ({results}){requires} {{\n", program.name)
 }
 
 /// A tensor with its type and shape: `const float32(M, N) weight`.

@@ -29,6 +29,7 @@ use crate::dtype::DType;
 use crate::expr::{Expr, Origin};
 use crate::index::{Atom, IndexExpr};
 use crate::interval::Knowledge;
+use crate::precondition::{self, Precondition};
 use crate::print::Names;
 use crate::program::{Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, Update, VarId};
 
@@ -41,6 +42,8 @@ pub struct UncheckedProgram {
     pub symbols: Vec<Symbol>,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
+    /// The comparisons of sizes that must hold.
+    pub preconditions: Vec<Precondition>,
     /// Tensors: inputs in the order of the signature, then results in signature order, then
     /// temporaries.
     pub tensors: Vec<Tensor>,
@@ -183,7 +186,11 @@ impl Knowledge for UncheckedProgram {
         self.vars[var.index()].range.clone()
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
-        self.symbols[symbol.index()].least
+        let own = self.symbols[symbol.index()].least;
+        precondition::least_value(own, symbol, &self.preconditions)
+    }
+    fn facts(&self) -> Vec<IndexExpr> {
+        precondition::facts(&self.preconditions, self)
     }
 }
 

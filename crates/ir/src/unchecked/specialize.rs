@@ -33,6 +33,9 @@ impl UncheckedProgram {
         for range in self.vars.iter_mut().filter_map(|var| var.range.as_mut()) {
             *range = Range { from: map(&range.from), to: map(&range.to) };
         }
+        for precondition in &mut self.preconditions {
+            *precondition = precondition.map(map);
+        }
         for extent in self.tensors.iter_mut().filter_map(|tensor| tensor.shape.as_mut()).flatten() {
             *extent = map(extent);
         }

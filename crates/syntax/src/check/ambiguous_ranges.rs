@@ -3,6 +3,7 @@
 use tilewright_ir::{VarId, print};
 
 use super::model::Model;
+use super::triangles::open_bounds;
 use crate::diagnostic::{Code, Diagnostic, most_similar};
 
 /// Reports a variable that occurs in no subscript, which is most likely a misspelt name.
@@ -34,6 +35,9 @@ fn mistyped_name(model: &Model, at: usize, open: &[VarId]) -> Option<Diagnostic>
 
 /// The message about the variables of a statement that stay open: the reason, and what to write.
 pub(super) fn ambiguous_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
+    if let Some(diagnostic) = open_bounds(model, open) {
+        return diagnostic;
+    }
     if let Some(diagnostic) = mistyped_name(model, at, open) {
         return diagnostic;
     }

@@ -27,9 +27,6 @@ use crate::span::Span;
 /// The maximal number of statements of one function after its loops are expanded.
 const MOST_STATEMENTS: usize = 10_000;
 
-/// The number in square brackets, in messages.
-const ELEMENT: &str = "the number of an element of a list";
-
 /// The values of static parameters, by name.
 pub(super) type Statics = HashMap<String, i64>;
 
@@ -89,6 +86,10 @@ pub(super) fn expand(
         })
         .collect();
     let results = function.results.iter().flat_map(|result| expansion.result(result)).collect();
+    let mut requires = function.requires.clone();
+    requires.iter_mut().for_each(|condition| expansion.expression(condition));
+    let mut definitions = function.definitions.clone();
+    definitions.iter_mut().for_each(|definition| expansion.expression(&mut definition.value));
     let body = expansion.body(&function.body);
     let is_incomplete = function.is_incomplete;
     let expanded = Function {
@@ -96,6 +97,8 @@ pub(super) fn expand(
         type_params: Vec::new(),
         params,
         results,
+        requires,
+        definitions,
         body,
         is_incomplete,
     };
@@ -177,7 +180,7 @@ impl Expansion<'_> {
         let mut ty = result.ty.clone();
         ty.iter_mut().for_each(|ty| self.ty(ty));
         let Some(count) = &result.name.element else {
-            return vec![Declaration { ty, name: result.name.clone() }];
+            return vec![Declaration { ty, ..result.clone() }];
         };
         let Some(count) = self.number(count, "the number of tensors in a list") else { return Vec::new() };
         if count < 1 || count as usize > MOST_STATEMENTS {
@@ -185,7 +188,9 @@ impl Expansion<'_> {
             self.diagnostics.push(Diagnostic::error(Code::InvalidSize, result.name.span, message));
             return Vec::new();
         }
-        (0..count).map(|at| Declaration { ty: ty.clone(), name: element_name(&result.name, at) }).collect()
+        let element =
+            |at| Declaration { ty: ty.clone(), name: element_name(&result.name, at), ..result.clone() };
+        (0..count).map(element).collect()
     }
 
     fn body(&mut self, body: &[Stmt]) -> Vec<Stmt> {
@@ -327,12 +332,26 @@ impl Expansion<'_> {
     /// Replaces the number of an element by its value.
     fn name(&mut self, name: &mut Name) {
         if let Some(number) = name.element.take() {
-            if let Some(number) = self.number(&number, ELEMENT) {
-                name.text = format!("{}[{number}]", name.text);
+            match static_value(&number, &self.statics) {
+                Some(number) => name.text = format!("{}[{number}]", name.text),
+                None => self.report_open_element(name, &number),
             }
         } else if let Some(renamed) = self.new_name(&name.text) {
             name.text = renamed.clone();
         }
+    }
+
+    /// Reports square brackets around something else than a known number, most often those of
+    /// another language.
+    fn report_open_element(&mut self, name: &Name, number: &Expr) {
+        let message =
+            "square brackets name a tensor of a list, by a number that is known when the program is checked";
+        let text = &name.text;
+        self.diagnostics.push(
+            Diagnostic::error(Code::InvalidRange, number.span, message)
+                .help(format!("subscripts are written in parentheses: `{text}(i)`"))
+                .help("the number may contain numbers, `static int` parameters and the variables of loops over stages"),
+        );
     }
 
     /// Replaces static names by their values, and elements of lists by their names.
@@ -415,11 +434,7 @@ impl Expansion<'_> {
             let message = format!("{what} must be known when the program is checked");
             let help =
                 "it may contain numbers, `static int` parameters and the variables of loops over stages";
-            let mut diagnostic = Diagnostic::error(Code::InvalidRange, expr.span, message).help(help);
-            if what == ELEMENT {
-                diagnostic = diagnostic.help("the element of a tensor is written with parentheses: `x(i)`");
-            }
-            self.diagnostics.push(diagnostic);
+            self.diagnostics.push(Diagnostic::error(Code::InvalidRange, expr.span, message).help(help));
         }
         value
     }

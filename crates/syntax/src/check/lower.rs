@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tilewright_ir::unchecked::{Parts, Read, collect_reads};
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,
-    UnaryOp, print,
+    UnaryOp, VarId, print,
 };
 
 use super::bits::{
@@ -19,6 +19,7 @@ use super::bits::{
 use super::model::{LoweredViewRead, Model, ViewRead};
 use super::number::number_of;
 use super::reason::{Reason, ReasonKind};
+use super::triangles;
 use super::types::{NoCommonType, PartialType, check_store, may_wrap, promote, type_of};
 use super::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
@@ -62,9 +63,13 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
         })
         .collect();
     for (var, from, to) in &resolved.ranges {
-        if let (Some(from_index), Some(to_index)) = (bound(from, model), bound(to, model)) {
+        if let (Some(from_index), Some(to_index)) =
+            (where_bound(from, *var, model), where_bound(to, *var, model))
+        {
+            let is_dependent = !from_index.vars().is_empty() || !to_index.vars().is_empty();
+            let range = tilewright_ir::Range { from: from_index, to: to_index };
             let declared = &mut model.vars[var.index()];
-            declared.range = Some(tilewright_ir::Range { from: from_index, to: to_index });
+            *(if is_dependent { &mut declared.dependent } else { &mut declared.range }) = Some(range);
             declared.reasons.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Where });
         } else {
             model.statements[at].resolved = resolved;
@@ -73,7 +78,7 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Parts> {
     }
     model.statements[at].resolved = resolved;
     let (indices, value) = (indices?, value?);
-    let mut parts = Parts::new(indices, value);
+    let mut parts = triangles::guarded_parts(model, at, indices, value);
     let named = exists?.into_iter().flat_map(|expr| collect_reads(&expr, &[]));
     parts.reads.extend(named.map(|read| Read { is_existence_only: true, ..read }));
     Some(parts)
@@ -86,6 +91,20 @@ fn lower_view_read(read: &ViewRead, model: &mut Model) -> Option<LoweredViewRead
     let subscripts: Vec<String> = indices.iter().map(|index| print::index(index, model)).collect();
     let access = format!("{}({})", read.name, subscripts.join(", "));
     Some(LoweredViewRead { access, indices, ends, span: read.span })
+}
+
+/// Lowers a bound of a range that `where` declares, which may also contain other variables.
+fn where_bound(value: &Value, var: VarId, model: &mut Model) -> Option<IndexExpr> {
+    let lowered = index(value, model)?;
+    if lowered.has_data() {
+        return bound(value, model);
+    }
+    if lowered.mentions(var) {
+        let message = format!("the range of `{}` depends on itself", model.var(var).name);
+        model.report(Diagnostic::error(Code::InvalidRange, value.span, message));
+        return None;
+    }
+    Some(lowered)
 }
 
 /// Lowers a bound of a declared range, which may contain sizes, integer scalars and extents.

@@ -6,10 +6,12 @@
 //! | loops over stages, lists of tensors, generic functions | `expand` | numbers that are not known |
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
+//! | bounds that depend on variables | `triangles` | elements that are left undefined |
 //! | integer scalars used only as values | `scalars` | |
 //! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
 //! | clamps of views that change nothing | `view_subscripts` | |
 //! | temporaries that begin below 0 | `origins` | |
+//! | preconditions of called functions | `preconditions` | preconditions that cannot hold |
 //! | an unchecked form of the program | `unchecked` | |
 //! | the meaning of the program | `tilewright_ir::check` | accesses out of bounds, repeated writes, undefined elements, … |
 //! | words and positions for these findings | `messages` | |
@@ -31,10 +33,12 @@ mod messages;
 mod model;
 mod number;
 mod origins;
+mod preconditions;
 mod ranges;
 mod reason;
 mod resolve;
 mod scalars;
+mod triangles;
 mod types;
 mod unchecked;
 mod unused;
@@ -236,8 +240,9 @@ fn check_instance(module: &Module, function: &Function, instance: &Instance, bin
 fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
     let mut model = resolve::resolve(module, function, bindings);
     report_invalid_sizes(&mut model, function);
-    let stops_checking =
-        |diagnostic: &Diagnostic| matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex);
+    let stops_checking = |diagnostic: &Diagnostic| {
+        matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex | Code::Precondition)
+    };
     if model.diagnostics.iter().any(stops_checking) {
         // No further check is meaningful for invalid sizes, or for a program that was resolved only
         // in part.
@@ -246,9 +251,11 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
     }
     types::infer(&mut model);
     lower::lower_statements(&mut model);
+    triangles::refuse_partial_assignments(&mut model);
     report_invalid_sizes(&mut model, function);
     scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
+    preconditions::settle_calls(&mut model);
     view_subscripts::simplify(&mut model);
     origins::move_to_zero(&mut model);
     let mut unchecked = unchecked::make_unchecked_program(&mut model);

@@ -10,13 +10,18 @@
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;
 use tilewright_ir::unchecked::Parts;
-use tilewright_ir::{Atom, DType, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId};
+use tilewright_ir::{
+    Atom, BinaryOp, DType, IndexExpr, Precondition, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId,
+    VarId, precondition,
+};
 
+use super::preconditions;
 use super::reason::Reason;
 use super::value::Value;
 use crate::ast::AssignOp;
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
+use crate::storage_order::StorageOrder;
 
 /// A function that is being checked.
 #[derive(Clone, Default)]
@@ -24,6 +29,9 @@ pub(super) struct Model {
     pub name: String,
     pub symbols: Vec<Symbol>,
     pub scalars: Vec<Scalar>,
+    /// The comparisons of sizes that must hold. Those of called functions may contain extents until
+    /// `preconditions` settles them.
+    pub preconditions: Vec<ModelPrecondition>,
     pub tensors: Vec<Tensor>,
     pub vars: Vec<Var>,
     pub loops: Vec<Loop>,
@@ -59,6 +67,9 @@ pub(super) struct Tensor {
     pub declared_dtype: Option<DType>,
     /// `None` where a mistake hides the rank.
     pub rank: Option<usize>,
+    /// The order of the dimensions in memory, if it is not that of the subscripts. All extents and
+    /// subscripts of the model are in the order of memory.
+    pub stored: Option<StorageOrder>,
     /// The declared extents, which inputs always have.
     pub declared: Option<Vec<IndexExpr>>,
     /// The extents, once they are inferred: one past the last index of each dimension. After
@@ -75,6 +86,8 @@ pub(super) struct Var {
     pub name: String,
     pub span: Span,
     pub range: Option<Range>,
+    /// The declared range, if its bounds depend on other variables. `range` is then its hull.
+    pub dependent: Option<Range>,
     /// The reasons for the range.
     pub reasons: Vec<Reason>,
 }
@@ -142,6 +155,34 @@ pub(super) struct LoweredViewRead {
     pub span: Span,
 }
 
+/// A comparison of sizes that must hold.
+#[derive(Clone)]
+pub(super) struct ModelPrecondition {
+    pub op: BinaryOp,
+    pub left: IndexExpr,
+    pub right: IndexExpr,
+    pub span: Span,
+    /// The call whose function has the precondition, unless the checked function itself has it.
+    pub call: Option<CallSite>,
+}
+
+/// A call of a function with a precondition.
+#[derive(Clone)]
+pub(super) struct CallSite {
+    pub span: Span,
+    pub callee: String,
+    /// The precondition, with the extents of the arguments in place of the function's sizes.
+    pub text: String,
+}
+
+impl ModelPrecondition {
+    /// The precondition as part of a program.
+    pub fn in_program(&self) -> Precondition {
+        let (left, right) = (self.left.clone(), self.right.clone());
+        Precondition { op: self.op, left, right, origin: self.span.origin() }
+    }
+}
+
 /// Two extents that a call requires to be equal.
 #[derive(Clone)]
 pub(super) struct EqualSizes {
@@ -180,7 +221,8 @@ impl Model {
 
     pub fn add_var(&mut self, name: &str, span: Span) -> VarId {
         let id = VarId(self.vars.len() as u32);
-        self.vars.push(Var { name: name.to_owned(), span, range: None, reasons: Vec::new() });
+        let name = name.to_owned();
+        self.vars.push(Var { name, span, range: None, dependent: None, reasons: Vec::new() });
         id
     }
 
@@ -191,7 +233,13 @@ impl Model {
     /// Replaces every bound, extent, subscript and index value.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for var in &mut self.vars {
-            var.range = var.range.take().map(|range| Range { from: map(&range.from), to: map(&range.to) });
+            for range in [&mut var.range, &mut var.dependent].into_iter().flatten() {
+                *range = Range { from: map(&range.from), to: map(&range.to) };
+            }
+        }
+        for precondition in &mut self.preconditions {
+            precondition.left = map(&precondition.left);
+            precondition.right = map(&precondition.right);
         }
         for tensor in &mut self.tensors {
             for shape in [&mut tensor.shape, &mut tensor.declared].into_iter().flatten() {
@@ -238,6 +286,21 @@ impl Model {
     }
 }
 
+impl Tensor {
+    /// Takes subscripts to the order of memory.
+    pub fn in_memory_order(&self, subscripts: Vec<Value>) -> Vec<Value> {
+        match &self.stored {
+            Some(stored) => stored.to_memory(&subscripts),
+            None => subscripts,
+        }
+    }
+
+    /// The dimension in memory of the subscript at this place.
+    pub fn dimension(&self, place: usize) -> usize {
+        self.stored.as_ref().map_or(place, |stored| stored.dimension(place))
+    }
+}
+
 impl Statement {
     /// Returns true when the statement needs the old content of its elements.
     pub fn reads_target(&self) -> bool {
@@ -250,7 +313,11 @@ impl Knowledge for Model {
         self.vars[var.index()].range.clone()
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
-        self.symbols[symbol.index()].least
+        let own = self.symbols[symbol.index()].least;
+        precondition::least_value(own, symbol, &preconditions::of_program(self))
+    }
+    fn facts(&self) -> Vec<IndexExpr> {
+        precondition::facts(&preconditions::of_program(self), self)
     }
 }
 
@@ -266,5 +333,8 @@ impl Names for Model {
     }
     fn scalar(&self, id: ScalarId) -> &str {
         &self.scalars[id.index()].name
+    }
+    fn place_of(&self, id: TensorId, dimension: usize) -> usize {
+        self.tensor(id).stored.as_ref().map_or(dimension, |stored| stored.place(dimension))
     }
 }

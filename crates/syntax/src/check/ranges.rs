@@ -19,13 +19,16 @@
 
 use tilewright_ir::check::{Facts, fact_alternatives};
 use tilewright_ir::interval::upper_bound;
+use tilewright_ir::precondition::simplify;
 use tilewright_ir::prove::{can_prove_nonnegative, larger, smaller};
 use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
 use super::ambiguous_ranges::ambiguous_variables;
 use super::inequality::{Direction, Solution, solve};
 use super::model::{AccessExtent, MixedSizes, Model, Source};
+use super::preconditions;
 use super::reason::{Reason, ReasonKind};
+use super::triangles;
 use super::view_ranges::limits_from_views;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -167,7 +170,11 @@ fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
 /// One past the last index that a statement writes, in each dimension.
 fn written_ends(model: &Model, at: usize) -> Option<Vec<IndexExpr>> {
     let lowered = model.statements[at].lowered.as_ref()?;
-    let end = |index| upper_bound(&model.with_extents(index)?, model).map(|last| last.offset(1));
+    let preconditions = preconditions::of_program(model);
+    let end = |index| {
+        let last = upper_bound(&model.with_extents(index)?, model)?;
+        Some(simplify(&last.offset(1), &preconditions))
+    };
     lowered.indices.iter().map(end).collect()
 }
 
@@ -325,6 +332,9 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
         return false;
     }
     loop {
+        if !triangles::settle_ranges(model, at) {
+            return false;
+        }
         let open: Vec<VarId> = vars.iter().copied().filter(|var| model.var(*var).range.is_none()).collect();
         if open.is_empty() {
             model.statements[at].has_ranges = true;
@@ -363,6 +373,10 @@ fn solve_round(
     for constraint in constraints {
         let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
         let (Some(var), None) = (inside.next(), inside.next()) else { continue };
+        if model.var(var).dependent.is_some() {
+            // Its range waits for those of other variables.
+            continue;
+        }
         let ignore = ignore_guards_for.is_some_and(|left| {
             constraint.index.as_var() == Some(var) || !left.iter().any(|index| index.mentions(var))
         });

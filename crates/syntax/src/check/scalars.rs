@@ -60,7 +60,7 @@ fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
 /// The symbols in subscripts, ranges, extents, divisors and comparisons of indices.
 fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
     let mut known = BTreeSet::new();
-    for range in model.vars.iter().filter_map(|var| var.range.as_ref()) {
+    for range in model.vars.iter().flat_map(|var| [&var.range, &var.dependent]).flatten() {
         add_symbols(&range.from, &mut known);
         add_symbols(&range.to, &mut known);
     }
@@ -68,6 +68,10 @@ fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
         model.tensors.iter().flat_map(|tensor| [&tensor.declared, &tensor.shape]).flatten().flatten()
     {
         add_symbols(extent, &mut known);
+    }
+    for precondition in &model.preconditions {
+        add_symbols(&precondition.left, &mut known);
+        add_symbols(&precondition.right, &mut known);
     }
     for equal in &model.equal_sizes {
         add_symbols(&equal.left, &mut known);

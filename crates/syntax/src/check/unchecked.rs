@@ -8,6 +8,7 @@ use tilewright_ir::Update;
 use tilewright_ir::unchecked::{Source, Statement, Tensor, UncheckedProgram, Var};
 
 use super::model::{self, Model};
+use super::preconditions;
 use crate::ast::AssignOp;
 
 /// Moves the typed parts of the model into an unchecked program.
@@ -28,6 +29,7 @@ pub(super) fn make_unchecked_program(model: &mut Model) -> UncheckedProgram {
         name: model.name.clone(),
         symbols: model.symbols.clone(),
         scalars: model.scalars.clone(),
+        preconditions: preconditions::of_program(model),
         tensors: model.tensors.iter().map(tensor).collect(),
         vars: model.vars.iter().map(|var| Var { name: var.name.clone(), range: var.range.clone() }).collect(),
         statements: model.statements.iter().zip(lowered).map(statement).collect(),

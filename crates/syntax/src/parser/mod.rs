@@ -6,10 +6,13 @@
 //! This file holds the cursor, the error recovery and the grammar of functions; `scalar_function`,
 //! `statement`, `tuple` and `expression` hold the rest of the grammar.
 
+mod definition;
 mod expression;
 mod hints;
+mod requires;
 mod scalar_function;
 mod statement;
+mod stored;
 mod tuple;
 
 use std::collections::HashSet;
@@ -311,7 +314,9 @@ impl Parser<'_> {
         } else {
             vec![self.declaration()?]
         };
+        let requires = self.requires()?;
         let open = self.expect(&TokenKind::LeftBrace, "`{` and the body")?;
+        let definitions = self.definitions()?;
         let before = self.diagnostics.len();
         let (body, closed) = self.statements();
         // Another message at the end of the file would only repeat the first one.
@@ -326,7 +331,16 @@ impl Parser<'_> {
         }
         let incomplete = self.diagnostics.len() > before;
         self.type_params.clear();
-        Ok(Function { name, type_params, params, results, body, is_incomplete: incomplete })
+        Ok(Function {
+            name,
+            type_params,
+            params,
+            results,
+            requires,
+            definitions,
+            body,
+            is_incomplete: incomplete,
+        })
     }
 
     /// Parses the name of a tensor, or of an element of a list: `g[k + 1]`.
@@ -366,7 +380,7 @@ impl Parser<'_> {
         }
         let name = self.name("a parameter")?;
         let default = if self.eat(&TokenKind::Assign) { Some(self.expr()?) } else { None };
-        Ok(Param { constant: false, is_static: true, default, ty, name })
+        Ok(Param { constant: false, is_static: true, default, ty, name, stored: None })
     }
 
     fn param(&mut self) -> Parse<Param> {
@@ -385,15 +399,17 @@ impl Parser<'_> {
             };
             return self.report_expected_with_hint("a type and a name, such as `float(M, K) A`", hint);
         }
-        let ty = self.ty()?;
+        let mut ty = self.ty()?;
         let name = self.name("a parameter")?;
-        Ok(Param { constant, is_static: false, default: None, ty, name })
+        let stored = self.stored(&name, Some(&mut ty))?;
+        Ok(Param { constant, is_static: false, default: None, ty, name, stored })
     }
 
     fn declaration(&mut self) -> Parse<Declaration> {
-        let ty = if self.is_at_type() { Some(self.ty()?) } else { None };
+        let mut ty = if self.is_at_type() { Some(self.ty()?) } else { None };
         let name = self.tensor_name("a result")?;
-        Ok(Declaration { ty, name })
+        let stored = self.stored(&name, ty.as_mut())?;
+        Ok(Declaration { ty, name, stored })
     }
 
     fn ty(&mut self) -> Parse<Type> {
@@ -417,8 +433,8 @@ impl Parser<'_> {
     }
 }
 
-/// Words that cannot be names. `in`, `const` and `exists` can be names: existing programs call
-/// their input `in`.
+/// Words that cannot be names. `in`, `const`, `exists`, `requires` and `stored` can be names:
+/// existing programs call their input `in`.
 fn is_reserved(word: &str) -> bool {
     matches!(word, "def" | "where" | "for")
         || expression::literal_word(word).is_some()

@@ -59,10 +59,17 @@ impl Parser<'_> {
         let start = self.span();
         let kind = if self.is_at_word("for") && matches!(self.peek_ahead(1), TokenKind::Word(_)) {
             self.for_loop()?
+        } else if self.is_at_definition() {
+            let span = self.span();
+            let message = "a named integer must stand before the first statement of the body";
+            let help =
+                "for a value that statements compute, leave the type out: it is a tensor without dimensions";
+            return self.report(Diagnostic::error(Code::Syntax, span, message).help(help));
         } else if self.is_at_type() {
-            let ty = self.ty()?;
+            let mut ty = self.ty()?;
             let name = self.tensor_name("a tensor")?;
-            StmtKind::Declare(Declaration { ty: Some(ty), name })
+            let stored = self.stored(&name, Some(&mut ty))?;
+            StmtKind::Declare(Declaration { ty: Some(ty), name, stored })
         } else if *self.peek() == TokenKind::LeftParen {
             self.advance();
             let targets = self.list("a result", Self::target)?;

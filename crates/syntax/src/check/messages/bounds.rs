@@ -1,6 +1,7 @@
 //! Makes the messages about empty ranges, and about accesses outside of their tensors.
 
 use tilewright_ir::check::{AccessId, Witness};
+use tilewright_ir::print::Names;
 use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};
 
 use super::MessageContext;
@@ -49,7 +50,7 @@ impl MessageContext<'_> {
         let access = self.with_origin(self.access(id));
         let name = &self.unchecked.tensor(access.tensor).name;
         let verb = if id.read.is_some() { "reads" } else { "writes" };
-        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self.unchecked));
+        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self));
         let mut diagnostic = Diagnostic::error(Code::OutOfBounds, access.origin.into(), message)
             .label(self.index_label(&access, dimension, values, witness));
         diagnostic = self.with_sizes(witness, diagnostic);
@@ -76,7 +77,7 @@ impl MessageContext<'_> {
         let name = &self.unchecked.tensor(access.tensor).name;
         let place = match access.indices.len() {
             1 => String::new(),
-            _ => format!(" in dimension {dimension}"),
+            _ => format!(" in dimension {}", self.place_of(access.tensor, dimension)),
         };
         let at = self.vars_text(witness);
         let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
@@ -125,7 +126,7 @@ impl MessageContext<'_> {
             false => format!("{subscript} < {}", text(&end)),
         };
         let name = &self.unchecked.tensor(access.tensor).name;
-        let (access, last) = (print::access(access, self.unchecked), text(&end.offset(-1)));
+        let (access, last) = (print::access(access, self), text(&end.offset(-1)));
         format!(
             "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, {}, {last})`, or read beyond the edge by a rule: `v = repeat({name})`",
             text(&first)
@@ -134,8 +135,7 @@ impl MessageContext<'_> {
 
     pub(super) fn unproved_bounds(&self, id: AccessId) -> Diagnostic {
         let access = self.with_origin(self.access(id));
-        let (text, name) =
-            (print::access(&access, self.unchecked), &self.unchecked.tensor(access.tensor).name);
+        let (text, name) = (print::access(&access, self), &self.unchecked.tensor(access.tensor).name);
         let message = format!("`{text}` could not be proved to stay within `{name}`");
         Diagnostic::warning(Code::OutOfBounds, access.origin.into(), message)
             .note("no counterexample was found; the access is checked when the program runs")

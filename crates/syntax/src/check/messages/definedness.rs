@@ -49,7 +49,7 @@ impl MessageContext<'_> {
         let (span, text): (Span, String) = match access.read {
             Some(read) => {
                 let access = self.with_origin(self.read(access.statement, read).access.clone());
-                (access.origin.into(), print::access(&access, self.unchecked))
+                (access.origin.into(), print::access(&access, self))
             }
             None => (self.statement(access.statement).target_span, name.clone()),
         };
@@ -70,6 +70,7 @@ impl MessageContext<'_> {
         let message = format!("no statement defines every element of the result `{name}`");
         let shape: Vec<String> =
             unchecked.shape.iter().flatten().map(|extent| print::index(extent, self.unchecked)).collect();
+        let shape = self.in_text_order(tensor, &shape);
         let diagnostic = Diagnostic::error(Code::UndefinedElement, self.model.tensor(tensor).span, message)
             .label(format!("`{}` is never defined", self.element_text(tensor, element, witness)))
             .note(format!("`{name}` has the shape ({})", shape.join(", ")))

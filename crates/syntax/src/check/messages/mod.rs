@@ -3,11 +3,13 @@
 
 mod bounds;
 mod definedness;
+mod preconditions;
 mod writes;
 
 use tilewright_ir::check::{AccessId, Finding, LargeNumber, Witness};
+use tilewright_ir::print::Names;
 use tilewright_ir::unchecked::{Parts, Read, UncheckedProgram};
-use tilewright_ir::{Access, Atom, IndexExpr, SymbolId, TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, ScalarId, SymbolId, TensorId, VarId};
 
 use super::model::{self, Model};
 use crate::diagnostic::{Code, Diagnostic};
@@ -17,6 +19,8 @@ use crate::span::Span;
 pub(super) fn message(model: &Model, unchecked: &UncheckedProgram, finding: &Finding) -> Diagnostic {
     let words = MessageContext { model, unchecked };
     match finding {
+        Finding::PreconditionFails(at) => words.precondition_fails(*at),
+        Finding::Unsatisfiable(at) => words.unsatisfiable(*at),
         Finding::TooLarge(large) => words.too_large(*large),
         Finding::EmptyRange(var) => words.empty_range(*var),
         Finding::EmptyTensor { tensor, dimension, extent } => {
@@ -103,7 +107,16 @@ impl MessageContext<'_> {
         }
     }
 
+    /// The values of an element's indices, or the extents of a tensor, in the order of the text.
+    fn in_text_order<T: Clone>(&self, tensor: TensorId, items: &[T]) -> Vec<T> {
+        match &self.model.tensor(tensor).stored {
+            Some(stored) => stored.to_subscripts(items),
+            None => items.to_vec(),
+        }
+    }
+
     fn empty_tensor(&self, tensor: TensorId, dimension: usize, extent: i64) -> Diagnostic {
+        let dimension = self.place_of(tensor, dimension);
         let tensor = self.model.tensor(tensor);
         let message = format!("`{}` would have {extent} elements in dimension {dimension}", tensor.name);
         Diagnostic::error(Code::InvalidSize, tensor.span, message).label("an extent is at least 1")
@@ -126,7 +139,7 @@ impl MessageContext<'_> {
         if sizes.is_empty() {
             return diagnostic;
         }
-        diagnostic.note(format!("this happens, for example, {sizes}"))
+        self.with_preconditions(diagnostic.note(format!("this happens, for example, {sizes}")))
     }
 
     /// `i = 3, j = 0`
@@ -170,6 +183,26 @@ impl MessageContext<'_> {
             .enumerate()
             .map(|(dimension, index)| (index + self.origin(tensor, dimension, witness)).to_string())
             .collect();
+        let element = self.in_text_order(tensor, &element);
         format!("{}({})", self.unchecked.tensor(tensor).name, element.join(", "))
+    }
+}
+
+/// The names in messages. Subscripts are in the order of the text.
+impl Names for MessageContext<'_> {
+    fn var(&self, id: VarId) -> &str {
+        Names::var(self.unchecked, id)
+    }
+    fn symbol(&self, id: SymbolId) -> &str {
+        Names::symbol(self.unchecked, id)
+    }
+    fn tensor(&self, id: TensorId) -> &str {
+        Names::tensor(self.unchecked, id)
+    }
+    fn scalar(&self, id: ScalarId) -> &str {
+        Names::scalar(self.unchecked, id)
+    }
+    fn place_of(&self, id: TensorId, dimension: usize) -> usize {
+        Names::place_of(self.model, id, dimension)
     }
 }

@@ -62,7 +62,7 @@ impl MessageContext<'_> {
         let indices: Vec<String> =
             self.parts(at).indices.iter().map(|index| print::index(index, self.unchecked)).collect();
         let element = format!("{name}({})", indices.join(", "));
-        let text = print::access(access, self.unchecked);
+        let text = print::access(access, self);
         let message = format!("`{operator}!` resets `{name}`, and the same statement reads `{text}`");
         let diagnostic = Diagnostic::error(Code::ResetInPlace, access.origin.into(), message)
             .label("the target itself is read here")
@@ -87,7 +87,7 @@ impl MessageContext<'_> {
 
     pub(super) fn in_place(&self, at: usize, read: usize, is_same: bool) -> Diagnostic {
         let access = &self.read(at, read).access;
-        let text = print::access(access, self.unchecked);
+        let text = print::access(access, self);
         let message = format!("this statement reads `{text}` while it overwrites `{}`", self.target_name(at));
         let diagnostic = Diagnostic::error(Code::InPlace, access.origin.into(), message)
             .secondary_label(self.statement(at).target_span, "written here");

@@ -16,6 +16,7 @@ use crate::check::{lower, types};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::MOST_NESTING;
 use crate::span::Span;
+use crate::storage_order::StorageOrder;
 
 impl Resolver<'_> {
     /// Resolves `targets = callee(arguments)`: a call of a function of the module, or else the
@@ -178,6 +179,7 @@ impl Resolver<'_> {
         if let Some(mut inner) = self.enter_call(targets, callee, function, arguments, scope) {
             inner.outer_loops = scope.all_loops().collect();
             inner.prefix = Some(self.next_prefix(&callee.text));
+            self.preconditions(function, Some(callee.span), &inner);
             self.call_stack.push((callee.text.clone(), span));
             self.function_body(function, &mut inner);
             self.call_stack.pop();
@@ -267,7 +269,7 @@ impl Resolver<'_> {
             let view = self.tensor_argument(param, argument, targets, scope)?;
             bind_sizes(param, &view, argument.span, &mut inner);
             match view.as_ref() {
-                View::Tensor(id) => {
+                View::Tensor(id, _) => {
                     inner.tensors.insert(param.name.text.clone(), *id);
                 }
                 _ => {
@@ -282,7 +284,7 @@ impl Resolver<'_> {
         for (result, target) in function.results.iter().zip(targets) {
             let id = self.resolve_target(target, scope)?;
             if let Some(ty) = &result.ty {
-                self.declare_result(ty, id, target, &inner);
+                self.declare_result(ty, result.stored.as_ref(), id, target, &inner);
             }
             inner.tensors.insert(result.name.text.clone(), id);
         }
@@ -324,8 +326,24 @@ impl Resolver<'_> {
 
     /// Gives the caller's target the type and extents that the called function declares for its
     /// result.
-    fn declare_result(&mut self, ty: &Type, id: TensorId, target: &Name, inner: &Scope) {
-        let shape = self.declared_shape(ty, inner);
+    fn declare_result(
+        &mut self,
+        ty: &Type,
+        stored: Option<&StorageOrder>,
+        id: TensorId,
+        target: &Name,
+        inner: &Scope,
+    ) {
+        let shape = self.declared_shape(ty, inner).map(|extents| {
+            let mut shape = extents.clone();
+            for (dimension, extent) in extents.into_iter().enumerate() {
+                let own = self.argument_dimension(stored, dimension, id);
+                if let Some(place) = shape.get_mut(own) {
+                    *place = extent;
+                }
+            }
+            shape
+        });
         let tensor = &mut self.model.tensors[id.index()];
         if let (None, Some(shape)) = (&tensor.declared, &shape) {
             // Extents of the caller's tensors are not known yet, so the shape stays open until they
@@ -417,7 +435,7 @@ impl Resolver<'_> {
         };
         let view = match (scope.views.get(text), scope.tensors.get(text)) {
             (Some(state), _) => self.known_view(&Name::new(text.clone(), argument.span), state)?,
-            (None, Some(id)) => Rc::new(View::Tensor(*id)),
+            (None, Some(id)) => self.whole(*id),
             (None, None) => {
                 let name = Name::new(text.clone(), argument.span);
                 self.report_undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
@@ -469,14 +487,22 @@ impl Resolver<'_> {
         }
     }
 
+    /// The dimension of the caller's tensor that belongs to a dimension of a parameter or result.
+    /// Both may be stored in an order of their own, and are the same tensor by their subscripts.
+    fn argument_dimension(&self, stored: Option<&StorageOrder>, dimension: usize, id: TensorId) -> usize {
+        let place = stored.map_or(dimension, |stored| stored.place(dimension));
+        self.model.tensor(id).dimension(place)
+    }
+
     /// Requires that every extent of an argument equals the extent of the parameter.
     fn require_sizes(&mut self, param: &Param, view: &View, span: Span, inner: &Scope) {
         for (at, dim) in param.ty.dims.iter().enumerate() {
             let Some(wanted) = self.size_expr(dim, inner) else { continue };
-            let Some(found) = lower::index(&view.end(at, span), &mut self.model) else { continue };
+            let place = param.stored.as_ref().map_or(at, |stored| stored.place(at));
+            let Some(found) = lower::index(&view.end(place, span), &mut self.model) else { continue };
             if wanted != found {
                 let what = format!(
-                    "extent {at} of `{}`, which is parameter `{}` of `{}`",
+                    "extent {place} of `{}`, which is parameter `{}` of `{}`",
                     self.model.tensor(view.tensor()).name,
                     param.name.text,
                     inner.function
@@ -499,7 +525,8 @@ fn bind_sizes(param: &Param, view: &View, span: Span, inner: &mut Scope) {
             && !inner.sizes.contains_key(text)
             && !inner.scalars.contains_key(text)
         {
-            inner.sizes.insert(text.clone(), view.end(at, span));
+            let place = param.stored.as_ref().map_or(at, |stored| stored.place(at));
+            inner.sizes.insert(text.clone(), view.end(place, span));
         }
     }
 }

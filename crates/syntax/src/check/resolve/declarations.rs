@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
 
-use super::{Resolver, Scope, signature};
+use super::{Resolver, Scope, signature, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
 use crate::check::expand::is_expanded;
 use crate::check::lower;
@@ -38,7 +38,8 @@ impl Resolver<'_> {
         for param in tensors {
             let declared = self.declared_shape(&param.ty, scope);
             let source = Source::Param { constant: param.constant };
-            self.add_tensor(&param.name, source, Some(&param.ty), declared, scope);
+            let id = self.add_tensor(&param.name, source, Some(&param.ty), declared, scope);
+            self.model.tensors[id.index()].stored = param.stored.clone();
         }
     }
 
@@ -137,6 +138,7 @@ impl Resolver<'_> {
             dtype: ty.map(|ty| ty.dtype),
             declared_dtype: ty.map(|ty| ty.dtype),
             rank: ty.map(|ty| ty.dims.len()),
+            stored: None,
             shape: declared.clone(),
             origin: None,
             poisoned: ty.is_some() && declared.is_none(),
@@ -178,7 +180,8 @@ impl Resolver<'_> {
                 continue;
             }
             let declared = result.ty.as_ref().and_then(|ty| self.declared_shape(ty, scope));
-            self.add_tensor(&result.name, Source::Result, result.ty.as_ref(), declared, scope);
+            let id = self.add_tensor(&result.name, Source::Result, result.ty.as_ref(), declared, scope);
+            self.model.tensors[id.index()].stored = result.stored.clone();
         }
     }
 
@@ -224,12 +227,14 @@ impl Resolver<'_> {
         let declared = self.declared_shape(ty, scope);
         match scope.tensors.get(&declaration.name.text).copied() {
             None => {
-                self.add_tensor(&declaration.name, Source::Local, Some(ty), declared, scope);
+                let id = self.add_tensor(&declaration.name, Source::Local, Some(ty), declared, scope);
+                self.model.tensors[id.index()].stored = declaration.stored.clone();
             }
             Some(id)
                 if self.model.tensor(id).source == Source::Result
                     && self.model.tensor(id).declared.is_none() =>
             {
+                let Some(declared) = self.declare_stored(declaration, id, declared) else { return };
                 let tensor = &mut self.model.tensors[id.index()];
                 tensor.dtype = Some(ty.dtype);
                 tensor.declared_dtype = Some(ty.dtype);
@@ -245,6 +250,27 @@ impl Resolver<'_> {
         }
     }
 
+    /// Joins the storage order of a result with that of its declaration in the body. Returns the
+    /// extents in the order of memory, or `None` after a report.
+    fn declare_stored(
+        &mut self,
+        declaration: &crate::ast::Declaration,
+        id: TensorId,
+        declared: Option<Vec<IndexExpr>>,
+    ) -> Option<Option<Vec<IndexExpr>>> {
+        let first = self.model.tensor(id).stored.clone();
+        if let Some(first) = first {
+            let rank = declared.as_ref().map_or(first.rank(), Vec::len);
+            if declaration.stored.is_some() || rank != first.rank() {
+                self.report_collision(&declaration.name, "stored in an order", None);
+                return None;
+            }
+            return Some(declared.map(|extents| first.to_memory(&extents)));
+        }
+        self.model.tensors[id.index()].stored = declaration.stored.clone();
+        Some(declared)
+    }
+
     /// Reports names in the extents of a local tensor that are not known sizes or scalars.
     fn report_unknown_sizes(&mut self, ty: &Type, scope: &Scope) {
         for dim in &ty.dims {
@@ -258,14 +284,30 @@ impl Resolver<'_> {
         }
     }
 
+    fn report_stored_rank(&mut self, target: &Name, stored: usize, found: usize) {
+        let message = format!(
+            "`{}` is stored in the order of {stored} subscripts, but {}",
+            target.text,
+            subscript_count_text(found)
+        );
+        self.report(Diagnostic::error(Code::RankMismatch, target.span, message));
+    }
+
     fn declare_target(&mut self, target: &Name, rank: Option<usize>, scope: &mut Scope) {
         match scope.tensors.get(&target.text).copied() {
             Some(id) => {
                 let tensor = &mut self.model.tensors[id.index()];
-                if tensor.rank.is_none() {
-                    tensor.rank = rank;
-                    tensor.span = target.span;
+                if tensor.rank.is_some() {
+                    return;
                 }
+                let stored = tensor.stored.as_ref().map(|stored| stored.rank());
+                if let (Some(found), Some(stored)) = (rank, stored.filter(|stored| rank != Some(*stored))) {
+                    tensor.poisoned = true;
+                    self.report_stored_rank(target, stored, found);
+                    return;
+                }
+                tensor.rank = rank;
+                tensor.span = target.span;
             }
             None if scope.scalars.contains_key(&target.text) || scope.views.contains_key(&target.text) => {}
             None => {

@@ -159,8 +159,8 @@ impl Resolver<'_> {
             }
             _ => (
                 "size or integer scalar",
-                "bounds and sizes may depend on sizes and integer scalars only; for a range that depends on a \
-                 variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`",
+                "bounds and sizes may depend on sizes and integer scalars only; bounds of `where` may also \
+                 contain variables of the statement",
             ),
         };
         self.report_undefined(&name, what, known.map(String::as_str).collect());
@@ -196,7 +196,7 @@ impl Resolver<'_> {
         }
         Some(match view {
             Some(view) => view.end(dimension as usize, span).kind,
-            None => ValueKind::Extent(id, dimension),
+            None => ValueKind::Extent(id, self.model.tensor(id).dimension(dimension as usize) as u32),
         })
     }
 
@@ -240,7 +240,8 @@ impl Resolver<'_> {
                 return None;
             }
             let indices: Option<Vec<Value>> = arguments.into_iter().collect();
-            return Some(self.placed(ValueKind::Load(id, indices?), span));
+            let indices = self.model.tensor(id).in_memory_order(indices?);
+            return Some(self.placed(ValueKind::Load(id, indices), span));
         }
         let module = self.module;
         match (builtin_named(&name.text), module.scalar_function(&name.text)) {

@@ -8,7 +8,9 @@
 
 mod calls;
 mod declarations;
+mod definitions;
 mod expressions;
+mod preconditions;
 mod random;
 mod scalar_functions;
 mod signature;
@@ -31,8 +33,9 @@ pub(super) use scalar_functions::diagnose as diagnose_scalar_function;
 pub(super) use signature::builtin_named;
 use views::ViewState;
 
-/// The help text for a range that depends on a variable.
-pub(super) const DEPENDENT_RANGE_HELP: &str = "for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
+/// The help text for a range that depends on data, or for a loop that depends on a variable.
+pub(super) const DEPENDENT_RANGE_HELP: &str =
+    "take the whole range and put a condition into the expression: `k < n(i) ? A(k) : 0`";
 /// The maximal depth of nested calls.
 const MOST_CALLS: usize = 64;
 /// The maximal number of statements after inlining.
@@ -48,6 +51,7 @@ pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings)
     resolver.model.name = function.name.text.clone();
     let mut scope = Scope::new(function);
     resolver.declare_parameters(function, &mut scope);
+    resolver.preconditions(function, None, &scope);
     resolver.declare_results(function, &mut scope);
     resolver.function_body(function, &mut scope);
     resolver.model
@@ -207,6 +211,7 @@ impl Resolver<'_> {
     /// Declares every tensor that the body defines, then resolves its statements.
     fn function_body(&mut self, function: &Function, scope: &mut Scope) {
         self.model.is_incomplete |= function.is_incomplete;
+        self.definitions(function, scope);
         self.declare_targets(&function.body, scope);
         for result in &function.results {
             let id = scope.tensors.get(&result.name.text);

@@ -178,7 +178,7 @@ impl Resolver<'_> {
             return None;
         }
         let mut names = StatementScope::new(scope, UnknownName::Variable);
-        let ranges = self.clauses(&inner.clauses, &mut names);
+        let declared = self.clauses(&inner.clauses, &mut names);
         let indices: Option<Vec<Value>> =
             inner.indices.iter().map(|index| self.expression(index, &mut names)).collect();
         let value = self.expression(&inner.value, &mut names);
@@ -190,7 +190,9 @@ impl Resolver<'_> {
                 _ => None,
             })
             .collect();
+        let ranges = declared.and_then(|declared| self.declared_ranges(declared, &names));
         let (indices, value, exists) = (indices?, value?, exists?);
+        let indices = self.model.tensor(target).in_memory_order(indices);
         // Inlined bindings and arguments add to the height of an expression.
         if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > MOST_DEPTH) {
             self.report(Diagnostic::error(
@@ -222,13 +224,26 @@ impl Resolver<'_> {
         })
     }
 
+    /// Resolves the bounds of declared ranges, which may contain the variables of the statement.
+    fn declared_ranges(
+        &mut self,
+        declared: Vec<(VarId, &Expr, &Expr)>,
+        names: &StatementScope<'_>,
+    ) -> Option<Vec<(VarId, Value, Value)>> {
+        let mut bounds = StatementScope { vars: names.vars.clone(), ..names.scope.sizes_only() };
+        let mut resolve = |bound| self.expression(bound, &mut bounds);
+        let ranges: Vec<_> =
+            declared.into_iter().map(|(id, from, to)| (id, resolve(from), resolve(to))).collect();
+        ranges.into_iter().map(|(id, from, to)| Some((id, from?, to?))).collect()
+    }
+
     /// Resolves the `where` clauses: adds the bound names to the scope, and returns the declared
     /// ranges.
-    fn clauses(
+    fn clauses<'c>(
         &mut self,
-        clauses: &[Clause],
+        clauses: &'c [Clause],
         names: &mut StatementScope<'_>,
-    ) -> Option<Vec<(VarId, Value, Value)>> {
+    ) -> Option<Vec<(VarId, &'c Expr, &'c Expr)>> {
         let lets: HashSet<&str> = clauses
             .iter()
             .filter_map(|clause| match clause {
@@ -247,18 +262,17 @@ impl Resolver<'_> {
                 self.report_collision(name, "given a range", Some(first));
                 continue;
             }
-            let mut sizes = names.scope.sizes_only();
-            let ends = (self.expression(from, &mut sizes), self.expression(to, &mut sizes));
-            let (Some(from), Some(to)) = ends else {
-                fine = false;
-                continue;
-            };
-            if lets.contains(name.text.as_str()) {
-                bounds.insert(&name.text, (from, to));
-            } else {
+            if !lets.contains(name.text.as_str()) {
                 let id = self.model.add_var(&name.text, name.span);
                 names.vars.push((name.text.clone(), id));
                 ranges.push((id, from, to));
+                continue;
+            }
+            let mut sizes = names.scope.sizes_only();
+            let ends = (self.expression(from, &mut sizes), self.expression(to, &mut sizes));
+            match ends {
+                (Some(from), Some(to)) => drop(bounds.insert(&name.text, (from, to))),
+                _ => fine = false,
             }
         }
         for clause in clauses {

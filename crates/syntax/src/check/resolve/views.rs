@@ -16,6 +16,7 @@ use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 use crate::span::Span;
+use crate::storage_order::StorageOrder;
 
 /// The functions that make a view of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,24 +38,14 @@ pub(super) enum ViewFunction {
 /// A tensor, or a way to read one.
 #[derive(Clone, Debug)]
 pub(super) enum View {
-    Tensor(TensorId),
+    /// A tensor, and the order of its dimensions in memory if that is not the order of subscripts.
+    Tensor(TensorId, Option<StorageOrder>),
     /// A rule for coordinates beyond an edge, in the dimensions that are marked.
-    Boundary {
-        below: Rc<View>,
-        rule: ViewFunction,
-        dimensions: Vec<bool>,
-    },
+    Boundary { below: Rc<View>, rule: ViewFunction, dimensions: Vec<bool> },
     /// A number beyond the edges of the dimensions that are marked.
-    Constant {
-        below: Rc<View>,
-        number: Value,
-        dimensions: Vec<bool>,
-    },
+    Constant { below: Rc<View>, number: Value, dimensions: Vec<bool> },
     /// Other coordinates: each subscript is moved by a number.
-    Shift {
-        below: Rc<View>,
-        by: Vec<Value>,
-    },
+    Shift { below: Rc<View>, by: Vec<Value> },
 }
 
 /// What is known about the name of a view.
@@ -87,7 +78,7 @@ impl View {
     /// The tensor that the view reads.
     pub fn tensor(&self) -> TensorId {
         match self {
-            View::Tensor(id) => *id,
+            View::Tensor(id, _) => *id,
             View::Boundary { below, .. } | View::Constant { below, .. } | View::Shift { below, .. } => {
                 below.tensor()
             }
@@ -97,7 +88,10 @@ impl View {
     /// One past the last index of a dimension.
     pub fn end(&self, dimension: usize, span: Span) -> Value {
         match self {
-            View::Tensor(id) => Value::new(ValueKind::Extent(*id, dimension as u32), span),
+            View::Tensor(id, stored) => {
+                let dimension = stored.as_ref().map_or(dimension, |stored| stored.dimension(dimension));
+                Value::new(ValueKind::Extent(*id, dimension as u32), span)
+            }
             View::Boundary { below, .. } | View::Constant { below, .. } => below.end(dimension, span),
             View::Shift { below, by } => {
                 binary(BinaryOp::Sub, below.end(dimension, span), by[dimension].clone())
@@ -244,7 +238,7 @@ impl Resolver<'_> {
         let below = match scope.views.get(&name.text) {
             Some(state) => self.known_view(&name, state)?,
             None => match scope.tensors.get(&name.text) {
-                Some(id) => Rc::new(View::Tensor(*id)),
+                Some(id) => self.whole(*id),
                 None => {
                     let known = scope.tensors.keys().chain(scope.views.keys());
                     self.report_undefined(&name, "tensor", known.map(String::as_str).collect());
@@ -259,6 +253,11 @@ impl Resolver<'_> {
             return None;
         }
         Some((below, rank, rest))
+    }
+
+    /// A tensor as a view of itself.
+    pub(super) fn whole(&self, id: TensorId) -> Rc<View> {
+        Rc::new(View::Tensor(id, self.model.tensor(id).stored.clone()))
     }
 
     /// The number of elements by which a view is moved in one dimension.
@@ -344,7 +343,13 @@ fn under_shift(below: Rc<View>, rule: impl FnOnce(Rc<View>) -> View) -> View {
 /// The value of a view at the given subscripts.
 fn read(view: &View, mut indices: Vec<Value>, span: Span) -> Value {
     match view {
-        View::Tensor(id) => Value::new(ValueKind::Load(*id, indices), span),
+        View::Tensor(id, stored) => {
+            let indices = match stored {
+                Some(stored) => stored.to_memory(&indices),
+                None => indices,
+            };
+            Value::new(ValueKind::Load(*id, indices), span)
+        }
         View::Shift { below, by } => {
             for (index, by) in indices.iter_mut().zip(by) {
                 replace(index, |index| binary(BinaryOp::Add, index, by.clone()));

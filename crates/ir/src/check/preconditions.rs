@@ -1,0 +1,59 @@
+//! Reports preconditions that fail at the given sizes, and preconditions that no sizes satisfy.
+
+use super::Checker;
+use super::finding::Finding;
+use crate::expr::BinaryOp;
+use crate::index::IndexExpr;
+use crate::interval::Knowledge;
+use crate::precondition::{Precondition, facts, least_value};
+use crate::program::{Range, SymbolId, VarId};
+use crate::prove::can_prove_nonnegative;
+use crate::unchecked::UncheckedProgram;
+
+/// Returns true after a report: no other check is meaningful then.
+pub(super) fn check(checker: &mut Checker<'_>) -> bool {
+    let unchecked = checker.unchecked;
+    let all = 0..unchecked.preconditions.len();
+    let fails = |at: &usize| unchecked.preconditions[*at].holds() == Some(false);
+    let mut found: Vec<Finding> = all.clone().filter(fails).map(Finding::PreconditionFails).collect();
+    if found.is_empty() {
+        let refuted = all.clone().find(|at| is_refuted(unchecked, *at));
+        found.extend(refuted.map(Finding::Unsatisfiable));
+    }
+    let is_found = !found.is_empty();
+    checker.findings.extend(found);
+    is_found
+}
+
+/// Returns true when the precondition fails wherever those before it hold.
+fn is_refuted(unchecked: &UncheckedProgram, at: usize) -> bool {
+    let earlier = Earlier { unchecked, preconditions: &unchecked.preconditions[..at] };
+    let precondition = &unchecked.preconditions[at];
+    let negative = |fact: &IndexExpr| can_prove_nonnegative(&fact.scale(-1).offset(-1), &[], &earlier);
+    match precondition.op {
+        BinaryOp::NotEqual => {
+            let difference = precondition.left.sub(&precondition.right);
+            let is_nonnegative = |expr| can_prove_nonnegative(expr, &[], &earlier);
+            is_nonnegative(&difference) && is_nonnegative(&difference.scale(-1))
+        }
+        _ => precondition.inequalities().iter().any(negative),
+    }
+}
+
+/// What is known before a precondition: the least values of symbols, and the earlier preconditions.
+struct Earlier<'a> {
+    unchecked: &'a UncheckedProgram,
+    preconditions: &'a [Precondition],
+}
+
+impl Knowledge for Earlier<'_> {
+    fn range(&self, _: VarId) -> Option<Range> {
+        None
+    }
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        least_value(self.unchecked.symbols[symbol.index()].least, symbol, self.preconditions)
+    }
+    fn facts(&self) -> Vec<IndexExpr> {
+        facts(self.preconditions, self)
+    }
+}

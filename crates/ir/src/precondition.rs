@@ -1,0 +1,293 @@
+//! Defines [`Precondition`]: a comparison of sizes that a program requires of its caller.
+//!
+//! A precondition compares two expressions of sizes, integer scalars and numbers. The program is
+//! refused at sizes where the comparison fails, so every proof about the program may assume it.
+//! [`facts`] turns preconditions into expressions that are never negative, the form that
+//! [`crate::prove`] uses. A remainder needs more than its own inequality: `C % G == 0` also means
+//! `G*(C/G) == C`, and that `C` is at least `G`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expr::{BinaryOp, Origin};
+use crate::index::{Atom, IndexExpr, Term};
+use crate::interval::{Knowledge, is_nonnegative_by_least_values};
+use crate::print::{Names, index};
+use crate::program::SymbolId;
+
+/// A comparison of sizes that must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Precondition {
+    /// The comparison: one of `==`, `!=`, `<`, `<=`, `>` and `>=`.
+    pub op: BinaryOp,
+    /// The left side, of symbols and numbers.
+    pub left: IndexExpr,
+    /// The right side, of symbols and numbers.
+    pub right: IndexExpr,
+    /// Where the comparison was written.
+    pub origin: Origin,
+}
+
+/// The equation `value == divisor * (value / divisor) + remainder`, which a precondition on a
+/// remainder gives.
+struct Division {
+    value: IndexExpr,
+    divisor: IndexExpr,
+    remainder: IndexExpr,
+}
+
+impl Precondition {
+    /// Whether the comparison holds, once both sides are numbers.
+    pub fn holds(&self) -> Option<bool> {
+        let order = self.left.as_constant()?.cmp(&self.right.as_constant()?);
+        Some(self.op.holds(Some(order)))
+    }
+
+    /// The precondition with other sides.
+    pub fn map(&self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) -> Precondition {
+        Precondition { left: map(&self.left), right: map(&self.right), ..self.clone() }
+    }
+
+    /// The comparison as text: `C % G == 0`.
+    pub fn text(&self, names: &impl Names) -> String {
+        format!("{} {} {}", index(&self.left, names), self.op.symbol(), index(&self.right, names))
+    }
+
+    /// Whether the comparison holds for these values of the sides.
+    pub(crate) fn holds_for(&self, left: i64, right: i64) -> bool {
+        self.op.holds(Some(left.cmp(&right)))
+    }
+
+    /// Expressions that are all at least 0 exactly where the comparison holds. A `!=` has none.
+    pub fn inequalities(&self) -> Vec<IndexExpr> {
+        let difference = self.left.sub(&self.right);
+        let opposite = difference.scale(-1);
+        match self.op {
+            BinaryOp::Equal => vec![difference, opposite],
+            BinaryOp::Less => vec![opposite.offset(-1)],
+            BinaryOp::LessEqual => vec![opposite],
+            BinaryOp::Greater => vec![difference.offset(-1)],
+            BinaryOp::GreaterEqual => vec![difference],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The division whose remainder the precondition states: that of `C` by `G` for `C % G == 0`.
+    fn division(&self) -> Option<Division> {
+        let difference = self.left.sub(&self.right);
+        let is_remainder = |term: &&Term| {
+            matches!(term.factors.as_slice(), [Atom::Mod(_)]) && term.coefficient.unsigned_abs() == 1
+        };
+        let term = difference.terms().iter().find(is_remainder).filter(|_| self.op == BinaryOp::Equal)?;
+        let [Atom::Mod(pair)] = term.factors.as_slice() else { return None };
+        let rest = difference.sub(&IndexExpr::from(term));
+        let (value, divisor) = (pair.0.clone(), pair.1.clone());
+        Some(Division { value, divisor, remainder: rest.scale(-term.coefficient) })
+    }
+
+    /// The least value that the precondition alone gives a symbol.
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        let own = IndexExpr::symbol(symbol);
+        let bounds = self.inequalities().into_iter().filter_map(|fact| fact.sub(&own).as_constant());
+        bounds.filter_map(i64::checked_neg).max()
+    }
+}
+
+impl Division {
+    /// Expressions that are at least 0, because the equation holds.
+    fn facts(&self, known: &dyn Knowledge) -> Vec<IndexExpr> {
+        let whole = self.divisor.mul(&self.value.floor_div(&self.divisor)).add(&self.remainder);
+        let mut facts = vec![whole.sub(&self.value), self.value.sub(&whole)];
+        // A positive multiple of a number is at least that number.
+        let is_positive = is_nonnegative_by_least_values(&self.value.offset(-1), known);
+        if self.remainder.as_constant() == Some(0) && is_positive {
+            facts.push(self.value.sub(&self.divisor));
+        }
+        facts
+    }
+
+    /// The expression with `value - remainder` for `divisor * (value / divisor)`.
+    fn simplify(&self, expr: &IndexExpr) -> IndexExpr {
+        let quotient = self.value.floor_div(&self.divisor);
+        let [Term { factors, coefficient: 1 }] = quotient.terms() else { return expr.clone() };
+        let [atom @ Atom::FloorDiv(_)] = factors.as_slice() else { return expr.clone() };
+        let Some((coefficient, rest)) = expr.split_on(atom) else { return expr.clone() };
+        let mut result = rest;
+        for part in parts(&coefficient) {
+            let times = part.floor_div(&self.divisor);
+            let replaced = match times.mul(&self.divisor) == part {
+                true => times.mul(&self.value.sub(&self.remainder)),
+                false => part.mul(&quotient),
+            };
+            result = result.add(&replaced);
+        }
+        result
+    }
+}
+
+/// The terms and the constant of a sum, one expression each.
+fn parts(sum: &IndexExpr) -> Vec<IndexExpr> {
+    let constant = IndexExpr::constant(sum.constant_part());
+    sum.terms().iter().map(IndexExpr::from).chain([constant]).collect()
+}
+
+/// Expressions that are never negative where the preconditions hold.
+pub fn facts(preconditions: &[Precondition], known: &dyn Knowledge) -> Vec<IndexExpr> {
+    let mut facts: Vec<IndexExpr> = Vec::new();
+    for precondition in preconditions {
+        let division = precondition.division().map(|division| division.facts(known));
+        for fact in precondition.inequalities().into_iter().chain(division.into_iter().flatten()) {
+            if fact.as_constant().is_none() && !facts.contains(&fact) {
+                facts.push(fact);
+            }
+        }
+    }
+    facts
+}
+
+/// The least value of a symbol: the larger of its own and those that preconditions give it.
+pub fn least_value(own: Option<i64>, symbol: SymbolId, preconditions: &[Precondition]) -> Option<i64> {
+    preconditions.iter().filter_map(|precondition| precondition.least(symbol)).chain(own).max()
+}
+
+/// The expression without the quotients that preconditions make exact: `C` for `G*(C/G)` where
+/// `C % G == 0`.
+pub fn simplify(expr: &IndexExpr, preconditions: &[Precondition]) -> IndexExpr {
+    let divisions = preconditions.iter().filter_map(Precondition::division);
+    divisions.fold(expr.clone(), |expr, division| division.simplify(&expr))
+}
+
+/// Changes values of symbols, where that makes a precondition hold: the symbol that an equation or
+/// a bound states alone gets a value that fits. `evaluate` computes a side from the values.
+pub(crate) fn repair(
+    preconditions: &[Precondition],
+    values: &mut BTreeMap<SymbolId, i64>,
+    evaluate: impl Fn(&IndexExpr, &BTreeMap<SymbolId, i64>) -> Option<i64>,
+) {
+    for precondition in preconditions {
+        let fitting = fitting_value(precondition, |side| evaluate(side, values));
+        values.extend(fitting);
+    }
+}
+
+/// A symbol and a value at which the precondition holds, if the precondition fails.
+fn fitting_value(
+    precondition: &Precondition,
+    evaluate: impl Fn(&IndexExpr) -> Option<i64>,
+) -> Option<(SymbolId, i64)> {
+    let (left, right) = (evaluate(&precondition.left)?, evaluate(&precondition.right)?);
+    if precondition.holds_for(left, right) {
+        return None;
+    }
+    let (first, second) = (lone_symbol(&precondition.left), lone_symbol(&precondition.right));
+    match (first, second, precondition.op) {
+        (Some(symbol), _, BinaryOp::Equal) => Some((symbol, right)),
+        (_, Some(symbol), BinaryOp::Equal) => Some((symbol, left)),
+        (Some(symbol), _, BinaryOp::Greater | BinaryOp::GreaterEqual) => {
+            Some((symbol, right.checked_add(left.max(0))?))
+        }
+        (_, Some(symbol), BinaryOp::Less | BinaryOp::LessEqual) => {
+            Some((symbol, left.checked_add(right.max(0))?))
+        }
+        _ => {
+            let Division { value, divisor, remainder } = precondition.division()?;
+            let multiple = evaluate(&value)?.checked_mul(evaluate(&divisor)?)?;
+            Some((lone_symbol(&value)?, multiple.checked_add(evaluate(&remainder)?)?))
+        }
+    }
+}
+
+/// The symbol, if the expression is a single symbol.
+fn lone_symbol(expr: &IndexExpr) -> Option<SymbolId> {
+    match expr.terms() {
+        [Term { factors, coefficient: 1 }] if expr.constant_part() == 0 => match factors.as_slice() {
+            [Atom::Symbol(symbol)] => Some(*symbol),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Range, VarId};
+    use crate::prove::can_prove_nonnegative;
+
+    /// Every symbol is at least 1, and the preconditions hold.
+    struct Known(Vec<Precondition>);
+
+    impl Knowledge for Known {
+        fn range(&self, _: VarId) -> Option<Range> {
+            None
+        }
+        fn least(&self, symbol: SymbolId) -> Option<i64> {
+            least_value(Some(1), symbol, &self.0)
+        }
+        fn facts(&self) -> Vec<IndexExpr> {
+            facts(&self.0, self)
+        }
+    }
+
+    fn s(id: u32) -> IndexExpr {
+        IndexExpr::symbol(SymbolId(id))
+    }
+
+    fn compare(left: IndexExpr, op: BinaryOp, right: IndexExpr) -> Precondition {
+        Precondition { op, left, right, origin: Origin::default() }
+    }
+
+    fn multiple() -> Precondition {
+        compare(s(0).modulo(&s(1)), BinaryOp::Equal, IndexExpr::constant(0))
+    }
+
+    #[test]
+    fn a_multiple_is_its_quotient_times_the_divisor() {
+        let whole = s(0).floor_div(&s(1)).mul(&s(1));
+        assert_eq!(simplify(&whole, &[multiple()]), s(0));
+        assert_eq!(simplify(&whole, &[]), whole);
+        let missing = whole.sub(&s(0));
+        assert!(can_prove_nonnegative(&missing, &[], &Known(vec![multiple()])));
+        assert!(!can_prove_nonnegative(&missing, &[], &Known(Vec::new())));
+        // A positive multiple of s1 is at least s1.
+        let quotient = s(0).floor_div(&s(1)).offset(-1);
+        assert!(can_prove_nonnegative(&quotient, &[], &Known(vec![multiple()])));
+        assert!(!can_prove_nonnegative(&quotient, &[], &Known(Vec::new())));
+    }
+
+    #[test]
+    fn a_remainder_other_than_0_is_subtracted() {
+        let odd = compare(s(0).modulo(&IndexExpr::constant(2)), BinaryOp::Equal, IndexExpr::constant(1));
+        let whole = s(0).floor_div(&IndexExpr::constant(2)).scale(2);
+        assert_eq!(simplify(&whole, &[odd]), s(0).offset(-1));
+    }
+
+    #[test]
+    fn a_bound_gives_a_least_value() {
+        let bounds = [
+            compare(s(0), BinaryOp::Greater, IndexExpr::constant(6)),
+            compare(IndexExpr::constant(5), BinaryOp::LessEqual, s(0)),
+        ];
+        assert_eq!(least_value(Some(1), SymbolId(0), &bounds), Some(7));
+        assert_eq!(least_value(None, SymbolId(1), &bounds), None);
+    }
+
+    #[test]
+    fn values_are_changed_until_the_preconditions_hold() {
+        let all =
+            [multiple(), compare(s(2), BinaryOp::Equal, s(0).offset(1)), compare(s(2), BinaryOp::Less, s(3))];
+        let mut values: BTreeMap<SymbolId, i64> = (0..4).map(|at| (SymbolId(at), 3 + at as i64)).collect();
+        let evaluate = |side: &IndexExpr, values: &BTreeMap<SymbolId, i64>| {
+            side.eval(&mut |atom| match atom {
+                Atom::Symbol(symbol) => values.get(symbol).copied(),
+                _ => None,
+            })
+        };
+        repair(&all, &mut values, evaluate);
+        for own in &all {
+            let side = |side| evaluate(side, &values).expect("every symbol has a value");
+            assert!(own.holds_for(side(&own.left), side(&own.right)), "{values:?}");
+        }
+    }
+}
