@@ -1,6 +1,6 @@
 //! Adds nodes for the buffers that a schedule adds: copies of tensors, and partial results. The
-//! edges of statements that load such a buffer then go through its node: `A -> C` becomes `A ->
-//! A_shared -> C`.
+//! edges of statements that load such a buffer then go through its node: `A -> C` becomes
+//! `A -> A_shared -> C`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
