@@ -157,6 +157,28 @@ def test_channels_of_one_array_do_not_overlap(lib):
         lib.add(pixels[:, 0], pixels[:, 1], out=pixels[:, 1])
 
 
+def test_static_parameters_are_told_by_name():
+    powers = tw.define("""
+        def power(float(N) x, static int n = 2, float scale) -> (y) {
+          p[0](i) = scale * x(i)
+          for k in 1:n { p[k](i) = p[k - 1](i) * x(i) }
+          y(i) = p[n - 1](i)
+        }
+        def raised(float(N) x, static int n = 2) -> (p[n]) {
+          p[0](i) = x(i)
+          for k in 1:n { p[k](i) = p[k - 1](i) * x(i) }
+        }
+        def same<T>(T(N) x) -> (y) { y(i) = x(i) }
+    """)
+    x = np.array([1, 2, 3], dtype=np.float32)
+    np.testing.assert_array_equal(powers.power(x, 10), 10 * x**2)
+    np.testing.assert_array_equal(powers.power(x, 10, n=4), 10 * x**4)
+    np.testing.assert_array_equal(powers.power(x, 10), 10 * x**2)
+    for n in [2, 3]:
+        for k, power in enumerate(powers.raised(x, n=n)):
+            np.testing.assert_array_equal(power, x ** (k + 1))
+
+
 def test_sizes_are_told_by_name_in_any_order():
     table = tw.define("def table(int s) -> (int(A, B) y) { y(i, j) = s * (i + j) }")
     assert table(1, A=2, B=3).shape == (2, 3) and table(1, B=2, A=3).shape == (3, 2)

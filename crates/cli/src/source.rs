@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tilewright::driver::source::source_diagnostics;
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::most_similar;
-use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse};
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse, runs_alone};
 
 use crate::failure::Failure;
 use crate::text::TextFile;
@@ -72,13 +72,23 @@ impl Source {
                 Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path()))
             }),
             (None, [only]) => Ok(only),
-            (None, _) => Err(Failure::Usage(format!(
-                "{} has several functions; name one of them, as in {}:{}. It has: {listed}",
-                self.path(),
-                self.path(),
-                names[0]
-            ))),
+            (None, all) => self.main_function(all).ok_or_else(|| {
+                Failure::Usage(format!(
+                    "{} has several functions; name one of them, as in {}:{}. It has: {listed}",
+                    self.path(),
+                    self.path(),
+                    names[0]
+                ))
+            }),
         }
+    }
+
+    /// The function with the name of the file, or the only one that can be run by itself.
+    fn main_function<'f>(&self, all: &'f [Function]) -> Option<&'f Function> {
+        let stem = Path::new(self.path()).file_stem().and_then(|stem| stem.to_str());
+        let mut runnable = all.iter().filter(|function| runs_alone(function));
+        let only = runnable.next().filter(|_| runnable.next().is_none());
+        all.iter().find(|function| Some(function.name.text.as_str()) == stem).or(only)
     }
 
     /// The function that was picked before.

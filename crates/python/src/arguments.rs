@@ -33,14 +33,14 @@ pub enum Value<'py> {
 /// The arguments of a call: one for each parameter, in order.
 pub type Values<'py> = SmallVec<[Value<'py>; 6]>;
 
-/// The parameters of a function, in order.
+/// The parameters of a function, in order. Static parameters are given by name, like sizes.
 pub fn parameters(function: &Function) -> Vec<Parameter> {
     let parameter = |param: &tilewright::syntax::ast::Param| Parameter {
         name: param.name.text.clone(),
         dtype: param.ty.dtype,
         is_tensor: !param.ty.dims.is_empty(),
     };
-    function.params.iter().map(parameter).collect()
+    function.params.iter().filter(|param| !param.is_static).map(parameter).collect()
 }
 
 /// Reads the arguments of a call. `other` receives the names that are no parameters. For a name

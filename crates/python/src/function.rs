@@ -439,9 +439,8 @@ impl Function {
         for (name, value) in &request.named {
             sizes.set(name, *value, "its argument");
         }
-        for ((value, param), specialised) in
-            request.values.iter().zip(&function.params).zip(&self.specialised)
-        {
+        let params = || function.params.iter().filter(|param| !param.is_static);
+        for ((value, param), specialised) in request.values.iter().zip(params()).zip(&self.specialised) {
             if let (Value::Scalar(number), true) = (value, specialised) {
                 let value = i64::try_from(number.as_i128());
                 let value = value
@@ -449,7 +448,7 @@ impl Function {
                 sizes.set(&param.name.text, value, "its argument");
             }
         }
-        for (value, param) in request.values.iter().zip(&function.params) {
+        for (value, param) in request.values.iter().zip(params()) {
             if let Value::Tensor(tensor) = value {
                 let taken =
                     sizes.infer_from_shape(&param.name, &param.ty, &tensor.shape, param.name.text.clone());

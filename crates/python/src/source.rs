@@ -9,7 +9,7 @@ use tilewright::driver::source::general_program;
 use tilewright::ir::Program;
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::Style;
-use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse};
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse, runs_alone};
 
 use crate::error::{ProgramError, ProgramWarning, bug};
 use crate::stack::with_stack;
@@ -46,10 +46,11 @@ impl Text {
         Ok(Text { source: Source::new(text, contract)? })
     }
 
-    /// The names of the functions, in order.
+    /// The names of the functions that can be called by themselves, in order.
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.source.parsed.ast.functions.iter().map(|function| function.name.text.clone()).collect()
+        let functions = self.source.parsed.ast.functions.iter();
+        functions.filter(|function| runs_alone(function)).map(|function| function.name.text.clone()).collect()
     }
 }
 

@@ -165,6 +165,12 @@ pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// Returns true when a function can be run by itself. The types of a generic function, and a static
+/// parameter without a default, are known only where it is called.
+pub fn runs_alone(function: &Function) -> bool {
+    !expand::is_generic(function) && open_static(function, &Bindings::default()).is_none()
+}
+
 /// The first static parameter without a value, if there is one.
 fn open_static<'f>(function: &'f Function, bindings: &Bindings) -> Option<&'f Name> {
     let is_open = |param: &&Param| {
