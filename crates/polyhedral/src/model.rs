@@ -3,6 +3,7 @@
 
 use tilewright_ir::{
     Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Program, Statement, TensorId, Update, VarId,
+    VarKind,
 };
 use tilewright_isl::{Context, Map, Set};
 
@@ -31,6 +32,8 @@ pub struct Instances<'p> {
     pub domain: Set,
     /// The elements that the statement writes.
     pub write: AccessRelation,
+    /// Whether one reduced variable or several together choose the element, as in `y(3*g + k)`.
+    pub reduces_into_several: bool,
     /// The elements that the statement reads, one entry for each access, in source order. The
     /// elements that a reduction updates are not included.
     pub reads: Vec<AccessRelation>,
@@ -179,6 +182,8 @@ impl<'p> Builder<'_, 'p> {
         }
         let reads = reads.accesses;
         let write = self.access_relation(&coordinates, statement.target, &statement.indices, (&domain, true));
+        let reduced = |var: &VarId| self.program.var(*var).kind == VarKind::Reduction;
+        let reduces_into_several = statement.indices.iter().any(|index| index.vars().iter().any(reduced));
         let loops = self.loops.clone();
         Some(Instances {
             statement,
@@ -186,6 +191,7 @@ impl<'p> Builder<'_, 'p> {
             coordinates,
             domain,
             write,
+            reduces_into_several,
             reads,
             positions: self.positions.clone(),
         })

@@ -28,6 +28,12 @@ fn plain_loops_are_proved() {
 }
 
 #[test]
+fn variables_that_choose_an_element_together_are_proved() {
+    proved("def f(float(G, 3, N) x) -> (y) { y(g*3 + k) +=! x(g, k, n) where k in 0:3 }", &[("G", 4), ("N", 8)], "");
+    proved("def f(float(G, 3) x) -> (y) { y(g*3 + k) +=! x(g, k) where k in 0:3 }", &[("G", 4)], "");
+}
+
+#[test]
 fn tiles_are_proved() {
     let steps = "split C.i -> io, ii:4\nsplit C.j -> jo, ji:8\nsplit C.k -> ko, ki:4\nreorder C.io, C.jo, C.ko, C.ki, C.ii, C.ji\nvectorize C.ji\nunroll C.ii\npromote C at C.ko -> acc registers\nparallel C.io";
     proves(GEMM, &[("M", 13), ("N", 30), ("K", 17)], steps);

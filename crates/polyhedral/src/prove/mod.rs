@@ -58,7 +58,7 @@ use std::borrow::Cow;
 use tilewright_ir::{LoopNest, Program};
 use tilewright_isl::{Context, GaveUp};
 
-use crate::model::Model;
+use crate::model::{Instances, Model};
 use contents::Contents;
 use nest::Nest;
 use reductions::Runs;
@@ -126,6 +126,11 @@ pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verd
 
 fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> ProofResult<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
+    // The runs of such a statement hold several elements, and continue from several values.
+    let continues = |own: &Instances| own.reduces_into_several && own.needs_previous_value();
+    if model.statements.iter().any(continues) {
+        return undecided("a reduction continues from the values of several elements");
+    }
     let with_neutral = combine::with_neutral_stores(nest);
     let flat =
         flat::merge_loops(&with_neutral).map(|flat| digits::split_digit_loops(context, Cow::Owned(flat)));

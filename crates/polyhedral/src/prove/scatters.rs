@@ -15,9 +15,9 @@ use super::order::before;
 use crate::coordinates::elements_of;
 use crate::model::Instances;
 
-/// Checks whether data chooses the elements that a statement is reduced into.
+/// Checks whether data or reduced variables choose the elements that a statement is reduced into.
 pub fn is_scatter(statement: &Instances) -> bool {
-    statement.is_reduction() && !statement.write.exact
+    statement.is_reduction() && (!statement.write.exact || statement.reduces_into_several)
 }
 
 /// The stores that set a buffer to neutral elements, with the locations that they write. Returns
