@@ -10,6 +10,7 @@ import shlex
 import pytest
 
 import cases_benchmarks
+import cases_camera
 import cases_flextensor
 import cases_images
 import cases_paper
@@ -19,11 +20,14 @@ from conftest import REPOSITORY
 EXAMPLES = REPOSITORY / "examples"
 FILES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.tw"))
 CASES = cases_paper.CASES + cases_benchmarks.CASES + cases_flextensor.CASES + cases_images.CASES
+CASES = CASES + cases_camera.CASES
 RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
 def functions(file: str) -> list[str]:
     text = re.sub(r"#.*", "", (EXAMPLES / file).read_text(encoding="utf-8"))
+    if file.startswith("pipelines/"):
+        return [file.removeprefix("pipelines/").removesuffix(".tw")]
     return re.findall(r"\bdef\s+(\w+)\s*\(", text)
 
 
