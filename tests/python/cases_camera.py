@@ -124,7 +124,7 @@ def camera_inputs(rng, H, W):
         return np.hstack([1.8 * np.eye(3), np.zeros((3, 1))]).astype(np.float32) + 0.4 * floats(rng, 3, 4)
 
     return {
-        "input": rng.integers(0, 1024, (H, W), dtype=np.uint16),
+        "input": rng.integers(100, 400, (H, W), dtype=np.uint16),
         "matrix_3200": matrix(), "matrix_7000": matrix(),
         "color_temp": 3700.0, "gamma": 2.0, "contrast": 50.0, "sharpen_strength": 1.5,
         "blackLevel": 25, "whiteLevel": 1000,
