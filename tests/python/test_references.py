@@ -5,6 +5,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import cases_benchmarks
+import cases_camera
 import cases_flextensor
 import cases_images
 import cases_paper
@@ -70,3 +71,28 @@ def test_iir_blur_with_alpha_one_is_the_identity():
 def test_blurs_keep_a_constant_image_inside():
     np.testing.assert_allclose(cases_images.blur_zero(np.ones((5, 6)))["O"][1:-1, 1:-1], 1)
     np.testing.assert_array_equal(cases_images.blur_repeat(np.full((5, 6), 200, np.uint8))["O"], 200)
+
+
+def test_demosaicing_by_planes_is_demosaicing_at_full_size():
+    """At full size, red and blue have the same formulas: across, down and diagonal."""
+    raw = RNG.integers(0, 1024, (16, 20))
+    sites = np.tile([[0, 1], [2, 3]], (8, 10))
+
+    def pair(image, dy, dx):
+        return cases_camera.moved(image, -dy, -dx), cases_camera.moved(image, dy, dx)
+
+    def differs(dy, dx):
+        return abs(np.subtract(*pair(raw, dy, dx)))
+
+    def between(image, dy, dx):
+        return (sum(pair(image, dy, dx)) + 1) // 2
+
+    level = np.where(differs(0, 1) < differs(1, 0), between(raw, 0, 1), between(raw, 1, 0))
+    green = np.where((sites == 0) | (sites == 3), raw, level)
+    across, down, rising, falling = (
+        green - between(green, *step) + between(raw, *step) for step in [(0, 1), (1, 0), (1, -1), (1, 1)]
+    )
+    diagonal = np.where(differs(1, -1) < differs(1, 1), rising, falling)
+    red = np.choose(sites, [across, raw, diagonal, down])
+    blue = np.choose(sites, [down, diagonal, raw, across])
+    np.testing.assert_array_equal(cases_camera.demosaiced(raw), [red, green, blue])
