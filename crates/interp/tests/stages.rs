@@ -225,6 +225,7 @@ fn mistakes_in_stages_are_explained() {
     assert_eq!(codes(&body("for k in 0:9 { g[k](i) = z(i) } y(i) = g[0](i)")).len(), 1);
     for (source, wanted) in [
         ("def f(static float n = 2) -> (y) { y = n }", Code::Syntax),
+        ("def f(float(N) x, static int n = clz(26)) -> (y) { y(i) = x(i) + n }", Code::InvalidRange),
         (
             "def f(float(N) x, static int n) -> (y) { y(i) = x(i) } def g(float(N) x, int m) -> (y) { y = f(x, m) }",
             Code::InvalidRange,

@@ -29,8 +29,12 @@ fn plain_loops_are_proved() {
 
 #[test]
 fn variables_that_choose_an_element_together_are_proved() {
-    proved("def f(float(G, 3, N) x) -> (y) { y(g*3 + k) +=! x(g, k, n) where k in 0:3 }", &[("G", 4), ("N", 8)], "");
-    proved("def f(float(G, 3) x) -> (y) { y(g*3 + k) +=! x(g, k) where k in 0:3 }", &[("G", 4)], "");
+    proves(
+        "def f(float(G, 3, N) x) -> (y) { y(g*3 + k) +=! x(g, k, n) where k in 0:3 }",
+        &[("G", 4), ("N", 8)],
+        "",
+    );
+    proves("def f(float(G, 3) x) -> (y) { y(g*3 + k) +=! x(g, k) where k in 0:3 }", &[("G", 4)], "");
 }
 
 #[test]

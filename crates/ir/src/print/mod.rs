@@ -331,6 +331,8 @@ impl<I: Ids> Context<'_, I> {
             ExprKind::Call(builtin, arguments) => {
                 let context = match builtin {
                     Builtin::Philox => Context { wanted: Some(DType::UInt32), narrow: None, ..self },
+                    // The type of the result is that of the argument, whatever stands around it.
+                    Builtin::Popcount | Builtin::Clz | Builtin::Ctz => self.for_untyped_operand(),
                     _ => self.for_operands(arguments),
                 };
                 (context.call(builtin.name(), arguments), Precedence::Leaf)
@@ -448,7 +450,7 @@ fn shows_type<I: Ids>(value: &Expr<I>) -> bool {
         ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) | ExprKind::Cast(_) => true,
         ExprKind::Select(operands) => operands[1..].iter().any(shows_type),
         ExprKind::Binary(op, operands) if op.is_shift() => shows_type(&operands[0]),
-        ExprKind::Call(Builtin::Philox, _) => true,
+        ExprKind::Call(Builtin::Philox | Builtin::Popcount | Builtin::Clz | Builtin::Ctz, _) => true,
         _ => value.dtype == DType::Bool || value.operands().iter().any(shows_type),
     }
 }

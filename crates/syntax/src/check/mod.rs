@@ -216,8 +216,18 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     }
     if let Some(name) = open_static(function, bindings) {
         let message = format!("the static parameter `{}` has no value", name.text);
-        let help = format!("give it one: `static int {} = 8`", name.text);
+        let help = format!(
+            "give it one like a size, as in `--sizes {}=8`, or a default: `static int {} = 8`",
+            name.text, name.text
+        );
         return refused(vec![Diagnostic::error(Code::InvalidSize, name.span, message).help(help)]);
+    }
+    let statics = static_values(function, bindings);
+    let is_open = |param: &&Param| param.is_static && !statics.contains_key(&param.name.text);
+    if let Some(default) = function.params.iter().find(is_open).and_then(|param| param.default.as_ref()) {
+        let message = "the default of a static parameter must be known when the program is checked";
+        let help = "it may contain numbers and the static parameters before it";
+        return refused(vec![Diagnostic::error(Code::InvalidRange, default.span, message).help(help)]);
     }
     if expand::is_generic(function) {
         let name = &function.name;
@@ -225,7 +235,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         let help = "call it from a function whose parameters have types";
         return refused(vec![Diagnostic::error(Code::TypeMismatch, name.span, message).help(help)]);
     }
-    let instance = Instance { statics: static_values(function, bindings), ..Instance::default() };
+    let instance = Instance { statics, ..Instance::default() };
     check_instance(module, function, &instance, bindings)
 }
 
