@@ -6,11 +6,13 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 import cases_benchmarks
 import cases_camera
+import cases_filters
 import cases_flextensor
 import cases_images
 import cases_paper
@@ -20,11 +22,14 @@ from conftest import REPOSITORY
 EXAMPLES = REPOSITORY / "examples"
 FILES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.tw"))
 CASES = cases_paper.CASES + cases_benchmarks.CASES + cases_flextensor.CASES + cases_images.CASES
-CASES = CASES + cases_camera.CASES
+CASES = CASES + cases_camera.CASES + cases_filters.CASES
 RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
 def functions(file: str) -> list[str]:
+    """The functions that need a case. Of a pipeline it is the one with the name of the file."""
+    if file.startswith("pipelines/"):
+        return [Path(file).stem]
     text = re.sub(r"#.*", "", (EXAMPLES / file).read_text(encoding="utf-8"))
     if file.startswith("pipelines/"):
         return [file.removeprefix("pipelines/").removesuffix(".tw")]
