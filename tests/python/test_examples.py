@@ -6,7 +6,6 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -27,9 +26,8 @@ RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
 def functions(file: str) -> list[str]:
-    """The functions that need a case. Of a pipeline it is the one with the name of the file."""
     if file.startswith("pipelines/"):
-        return [Path(file).stem]
+        return [file.removeprefix("pipelines/").removesuffix(".tw")]
     text = re.sub(r"#.*", "", (EXAMPLES / file).read_text(encoding="utf-8"))
     if file.startswith("pipelines/"):
         return [file.removeprefix("pipelines/").removesuffix(".tw")]
