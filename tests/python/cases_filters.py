@@ -73,8 +73,8 @@ def bilateral_grid(input, bins, s_sigma=8):
     return {"output": total[0] / total[1]}
 
 
-def nl_means(input, sigma, patch=7, search=7):
-    # The patch of every pixel, also of those that only the search reaches.
+def nl_means(input, patch, search, sigma):
+    # The image with room for the patch of every pixel that the search reaches.
     reach, around = search // 2, patch // 2
     wide = edges(input, reach + around, search - 1 - reach + patch - 1 - around)
     height, width = input.shape[1:]
@@ -89,9 +89,10 @@ def nl_means(input, sigma, patch=7, search=7):
     return {"output": np.clip(weighted / weights, 0, 1)}
 
 
-def nl_means_inputs(rng, H, W, **statics):
-    # Pixels that differ little, so that more than the pixel itself has weight.
-    return {"input": (0.5 + 0.1 * floats(rng, 3, H, W)).astype(np.float32), "sigma": 0.12, **statics}
+def similar_pixels(rng, H, W, patch, search):
+    """Pixels that differ so little that each of the search has weight."""
+    image = rng.uniform(0.4, 0.6, (3, H, W)).astype(np.float32)
+    return {"input": image, "patch": patch, "search": search, "sigma": 0.12}
 
 
 def iir_blur(input, alpha):
@@ -138,8 +139,8 @@ CASES = [
         tolerance=2e-6,
     ),
     Case(
-        "pipelines/nl_means.tw", "nl_means", nl_means_inputs, nl_means,
-        [*IMAGE_SIZES, *sizes("H W patch search", (5, 4, 3, 5), (6, 5, 4, 2))], tolerance=2e-6,
+        "pipelines/nl_means.tw", "nl_means", similar_pixels, nl_means,
+        sizes("H W patch search", (5, 7, 7, 7), (1, 1, 7, 7), (11, 3, 3, 5), (6, 5, 4, 2)), tolerance=2e-6,
     ),
     Case(
         "pipelines/iir_blur.tw", "iir_blur",

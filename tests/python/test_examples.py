@@ -26,11 +26,10 @@ RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
 def functions(file: str) -> list[str]:
+    """The functions that need a case. Of a pipeline it is the one with the name of the file."""
     if file.startswith("pipelines/"):
-        return [file.removeprefix("pipelines/").removesuffix(".tw")]
+        return [Path(file).stem]
     text = re.sub(r"#.*", "", (EXAMPLES / file).read_text(encoding="utf-8"))
-    if file.startswith("pipelines/"):
-        return [file.removeprefix("pipelines/").removesuffix(".tw")]
     return re.findall(r"\bdef\s+(\w+)\s*\(", text)
 
 

@@ -6,6 +6,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import cases_benchmarks
 import cases_camera
+import cases_filters
 import cases_flextensor
 import cases_images
 import cases_paper
@@ -96,3 +97,39 @@ def test_demosaicing_by_planes_is_demosaicing_at_full_size():
     red = np.choose(sites, [across, raw, diagonal, down])
     blue = np.choose(sites, [down, diagonal, raw, across])
     np.testing.assert_array_equal(cases_camera.demosaiced(raw), [red, green, blue])
+
+
+def test_smoothing_keeps_a_constant_image():
+    image = np.full((3, 9, 10), 0.3)
+    np.testing.assert_allclose(cases_filters.nl_means(image, 3, 5, 0.1)["output"], image)
+    np.testing.assert_allclose(cases_filters.iir_blur(image, 0.1)["output"], image)
+    np.testing.assert_allclose(cases_filters.bilateral_grid(image[0], 10)["output"], image[0], rtol=1e-6)
+    np.testing.assert_allclose(cases_filters.harris(image)["output"], 0, atol=1e-12)
+
+
+def test_iir_blur_of_a_pipeline_is_that_of_an_image_for_each_plane():
+    image = RNG.normal(size=(3, 4, 5))
+    expected = [cases_images.iir_blur(plane, 0.3)["O"] for plane in image]
+    np.testing.assert_allclose(cases_filters.iir_blur(image, 0.3)["output"], expected)
+
+
+def test_harris_is_positive_at_a_corner_and_negative_at_an_edge():
+    corner, edge = np.zeros((2, 3, 11, 11))
+    corner[:, 5:, 5:] = 1
+    edge[:, 5:] = 1
+    assert cases_filters.harris(corner)["output"].max() > 0.01
+    assert cases_filters.harris(edge)["output"].max() <= 0
+    assert cases_filters.harris(edge)["output"].min() < -0.01
+
+
+def test_bilateral_grid_keeps_an_edge_that_a_blur_would_not():
+    image = np.zeros((16, 24))
+    image[:, 12:] = 1
+    np.testing.assert_allclose(cases_filters.bilateral_grid(image, 10)["output"], image, atol=1e-6)
+
+
+def test_conv_layer_is_conv_with_channels_first():
+    image, weight, bias = RNG.normal(size=(2, 6, 7, 3)), RNG.normal(size=(3, 3, 3, 4)), RNG.normal(size=4)
+    first = cases_flextensor.conv(image.transpose(0, 3, 1, 2), weight.transpose(3, 0, 1, 2), 1, 0, 1)
+    expected = np.maximum(first.transpose(0, 2, 3, 1) + bias, 0)
+    np.testing.assert_allclose(cases_filters.conv_layer(image, weight, bias)["output"], expected)
