@@ -6,6 +6,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 

@@ -60,3 +60,13 @@ fn narrow_integers_are_vectors() {
         assert!(steps.contains(&format!("iv:{lanes}\nvectorize y.iv")), "{dtype}: {steps}");
     }
 }
+
+/// Data chooses the elements of a histogram, so a loop over its rows would compute all of it again
+/// for each row.
+#[test]
+fn scatters_are_computed_once() {
+    let source = "def rows(uint8(H, W) x) -> (y) { hist(i, x(i, j)) +=! 1  y(i, b) = 2 * hist(i, b) }";
+    let program = support::program(source, &[("H", 64), ("W", 64)]);
+    let schedule = default_schedule(&program, &cpu()).to_string();
+    assert!(!schedule.contains("compute_at"), "{schedule}");
+}

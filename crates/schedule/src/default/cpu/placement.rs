@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{BufferId, LoopVarId};
+use tilewright_ir::nest::{BufferId, IndexExpr, LoopVarId};
 use tilewright_target::Cpu;
 
 use crate::default::Planner;
@@ -102,6 +102,16 @@ impl Planner<'_, Cpu> {
         let region = self.draft.footprint(tensor, &reads, Some(at));
         let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var) as f64).product();
         let part: f64 = region.iter().map(|interval| interval.extent as f64).product();
-        rounds * part / (buffer.elements() as f64)
+        match self.is_scattered(tensor) {
+            true => rounds,
+            false => rounds * part / (buffer.elements() as f64),
+        }
+    }
+
+    /// Returns true when data chooses the elements of a tensor. A loop that computes the tensor
+    /// then visits all points, whichever elements are needed.
+    fn is_scattered(&self, tensor: BufferId) -> bool {
+        let writers = self.draft.writers(Parent::Body, tensor);
+        writers.iter().any(|id| self.draft.statement(*id).target.indices.iter().any(IndexExpr::has_data))
     }
 }
