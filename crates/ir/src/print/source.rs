@@ -6,8 +6,8 @@
 //! say whether code generation may contract products ([`Program::contract`]).
 //!
 //! A few names change. The name of a temporary of a called function has a point, which the text
-//! replaces by an underscore. A variable that shares its name with a size, a scalar or another
-//! variable in scope gets a number.
+//! replaces by an underscore. A variable that shares its name with a size, a scalar, a
+//! tensor or another variable in scope gets a number.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -159,11 +159,10 @@ impl<'p> SourceNames<'p> {
     /// names that the loops around them and the program define.
     fn bind_vars(&mut self, vars: &[VarId], loops: &[VarId]) {
         let program = self.program;
-        let scalars = program.tensors.iter().enumerate().filter(|(_, tensor)| tensor.shape.is_empty());
-        let scalars = scalars.map(|(at, _)| self.tensors[at].clone());
         let symbols = program.symbols.iter().map(|symbol| symbol.name.clone());
         let parameters = program.scalars.iter().map(|scalar| scalar.name.clone());
-        let mut taken: BTreeSet<String> = scalars.chain(symbols).chain(parameters).collect();
+        let tensors = self.tensors.iter().cloned();
+        let mut taken: BTreeSet<String> = tensors.chain(symbols).chain(parameters).collect();
         taken.extend(loops.iter().map(|var| self.vars[var.index()].clone()));
         for var in vars {
             self.vars[var.index()] = unused_name(&program.var(*var).name, &mut taken);
