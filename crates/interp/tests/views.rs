@@ -162,6 +162,15 @@ fn temporaries_may_begin_below_zero() {
            y +=! t(i + 2) where i in 0:N - 2
          }",
     );
+    // Two temporaries with margins of different widths are no mistake.
+    program(
+        "def f(float(N) x) -> (y) {
+           m(i) = x(i + 1) where i in -1:N - 1
+           s(i) = m(i - 1) + m(i + 1)
+           y(i) = m(i) - s(i)
+         }",
+        &[],
+    );
     // Results begin at 0.
     assert_eq!(codes("def f(float(N) a) -> (y) { y(i - 1) = a(i) }"), [Code::OutOfBounds]);
 }

@@ -186,6 +186,8 @@ fn join(left: &[IndexExpr], right: &[IndexExpr], model: &Model) -> Vec<IndexExpr
 struct Constraint {
     index: IndexExpr,
     extent: IndexExpr,
+    /// Whether the extent is that of a tensor without a declared shape.
+    is_inferred: bool,
     /// The facts of the conditions around the access.
     guards: Vec<Facts>,
     span: Span,
@@ -255,18 +257,20 @@ fn constraints(
     let statement = &model.statements[at];
     let lowered = statement.lowered.as_ref()?;
     let mut constraints = Vec::new();
-    let mut add = |indices: &[IndexExpr], shape: &[IndexExpr], guards, span, access: &str| -> Option<()> {
-        for (index, extent) in indices.iter().zip(shape) {
-            constraints.push(Constraint {
-                index: model.with_extents(index)?,
-                extent: extent.clone(),
-                guards: Clone::clone(&guards),
-                span,
-                access: access.to_owned(),
-            });
-        }
-        Some(())
-    };
+    let mut add =
+        |tensor: TensorId, indices: &[IndexExpr], shape: &[IndexExpr], guards, span, access: &str| {
+            for (index, extent) in indices.iter().zip(shape) {
+                constraints.push(Constraint {
+                    index: model.with_extents(index)?,
+                    extent: extent.clone(),
+                    is_inferred: model.tensor(tensor).declared.is_none(),
+                    guards: Clone::clone(&guards),
+                    span,
+                    access: access.to_owned(),
+                });
+            }
+            Some(())
+        };
     for read in &lowered.reads {
         let tensor = read.access.tensor;
         let shape = match shape_before(model, tensor, at, writers) {
@@ -283,7 +287,7 @@ fn constraints(
         };
         let text = print::access(&read.access, model);
         let guards = with_known_extents(fact_alternatives(&read.guards), model);
-        add(&read.access.indices, &shape, guards, read.access.origin.into(), &text)?;
+        add(tensor, &read.access.indices, &shape, guards, read.access.origin.into(), &text)?;
     }
     let text = format!("{}(…)", model.tensor(statement.target).name);
     let own_shape = match shape_before(model, statement.target, at, writers) {
@@ -296,7 +300,7 @@ fn constraints(
         _ => target_shape.map(<[IndexExpr]>::to_vec),
     };
     if let Some(shape) = own_shape {
-        add(&lowered.indices, &shape, vec![Vec::new()], statement.target_span, &text)?;
+        add(statement.target, &lowered.indices, &shape, vec![Vec::new()], statement.target_span, &text)?;
     }
     Some(Ready::Constraints(constraints))
 }
@@ -410,7 +414,11 @@ fn record_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint:
         access: of.access.clone(),
     };
     let Some(first) = constraints.iter().find(alone) else { return };
-    if alone(&constraint) && first.extent != constraint.extent {
+    // Inferred shapes that differ by a number are those of stencils, and no mistake.
+    let is_margin = first.is_inferred
+        && constraint.is_inferred
+        && first.extent.sub(&constraint.extent).as_constant().is_some();
+    if alone(&constraint) && first.extent != constraint.extent && !is_margin {
         let certain = first.extent.as_constant().is_some() && constraint.extent.as_constant().is_some();
         model.mixed_sizes.push(MixedSizes { var, left: size(first), right: size(constraint), certain });
     }
