@@ -115,6 +115,20 @@ fn a_function_returns_a_list() {
 }
 
 #[test]
+fn a_list_is_returned_to_a_caller_without_lists() {
+    let source = "def two(float(N) x) -> (p[2]) { p[0](i) = x(i) p[1](i) = 2 * x(i) }
+        def f(float(N) x) -> (y) { p = two(x) y(i) = x(i) }";
+    let parsed = parse(source);
+    let checked = check(&parsed.ast, "f", &Bindings::default());
+    assert!(checked.program.is_some(), "{:?}", checked.diagnostics);
+    // The user's own result keeps its name.
+    let own =
+        program("def f(float(N) x) -> (g[2], g_1) { for k in 0:2 { g[k](i) = k * x(i) } g_1(i) = 7 * x(i) }");
+    let names: Vec<&str> = own.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names, ["x", "g_0", "g_1_", "g_1"]);
+}
+
+#[test]
 fn tensors_of_an_iteration_are_its_own() {
     means(
         "def f(float(N) x) -> (y) {
@@ -221,6 +235,20 @@ fn mistakes_in_stages_are_explained() {
     ] {
         assert_eq!(codes(&body(text)).first(), Some(&wanted), "{text}");
     }
+    // Names that mean two things.
+    for text in [
+        "t[0](i) = x(i) for k in 0:2 { t(i) = x(i) + k g[k](i) = t(i) } y(i) = t[0](i) + g[1](i)",
+        "x[0](i) = x(i) y(i) = x[0](i)",
+        "y[0](i) = x(i) y(i) = y[0](i)",
+    ] {
+        assert_eq!(codes(&body(text)).first(), Some(&Code::NameCollision), "{text}");
+    }
+    let captured = "def f(float(N) x, static int n = 2) -> (y) { y(i) = x(i) for n in 0:4 { y(n) = x(n) } }";
+    assert_eq!(codes(captured).first(), Some(&Code::NameCollision));
+    let input = "for k in 0:2 { x(i) = 1.0 * k where i in 0:N g[k](i) = x(i) } y(i) = g[1](i)";
+    assert_eq!(codes(&body(input)).first(), Some(&Code::InvalidTarget));
+    let endless = "for k in 0:1000000000000 { for j in 0:0 { g[k + j](i) = x(i) } } y(i) = x(i)";
+    assert_eq!(codes(&body(endless)).first(), Some(&Code::TooComplex));
     // A mistake in a stage is reported once.
     assert_eq!(codes(&body("for k in 0:9 { g[k](i) = z(i) } y(i) = g[0](i)")).len(), 1);
     for (source, wanted) in [
@@ -276,6 +304,21 @@ fn a_generic_function_takes_any_type_and_rank() {
         "def twice(float(.., N) x) -> (y) { y(.., d0) = 2 * x(.., d0) }
          def f(float(M, N) a) -> (b) { b = twice(a) }",
         "def f(float(M, N) a) -> (b) { b(dd0, d0) = 2 * a(dd0, d0) }",
+    );
+    means(
+        "def f<T>(T(.., N) x) -> (y) {
+           T(.., N) t
+           t(.., i) = x(.., i)
+           for d0 in 1:3 { t(.., i) = t(.., i) + 1 where i in 0:N }
+           y(.., i) = t(.., i)
+         }
+         def main(float(M, N) x) -> (z) { z = f(x) }",
+        "def main(float(M, N) x) -> (z) {
+           float(M, N) f_t
+           f_t(dd0, i) = x(dd0, i)
+           for d0 in 1:3 { f_t(dd0, i) = f_t(dd0, i) + 1 where i in 0:N }
+           z(dd0, i) = f_t(dd0, i)
+         }",
     );
     // A generic function calls another one, and takes a view.
     means(
@@ -379,7 +422,9 @@ fn mistakes_in_reductions_of_several_values_are_explained() {
         ("(a, b) min=! x(i)", Code::Syntax),
         ("(a, b) min=! (x(i), i, 2)", Code::RankMismatch),
         ("(a, b) min=! (y(i), i)", Code::UndefinedName),
-        ("(a, x) min=! (x(i), i) b = 1", Code::InvalidTarget),
+        ("(a, x) min=! (x(i), i) b = 1", Code::InPlace),
+        ("(a, b) += (b, a)", Code::InPlace),
+        ("(a, b) max=! (exp(x(i)), i)", Code::TypeMismatch),
     ] {
         assert_eq!(codes(&body(text)).first(), Some(&wanted), "{text}");
     }

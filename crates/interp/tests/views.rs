@@ -147,6 +147,54 @@ fn functions_take_views() {
 }
 
 #[test]
+fn a_function_sees_the_part_of_a_view_from_zero_on() {
+    let edge = |argument: &str| {
+        format!(
+            "def edge(int(N) x) -> (y) {{ v = repeat(x) y(i) = v(i - 1) }}
+             def f(int(N) x) -> (y) {{ s = shift(x, 2) t(i) = s(i) y = edge({argument}) }}"
+        )
+    };
+    let source = edge("s").replace("t(i) = s(i)", "");
+    assert_eq!(results(&source, 5), [12, 12, 13]);
+    assert_eq!(results(&edge("t"), 5), [12, 12, 13]);
+}
+
+#[test]
+fn integer_scalars_in_views_keep_their_meaning() {
+    let source = "def f(float(N) x, int d, int e) -> (y, z) {
+        v = shift(x, d)
+        w = repeat(v)
+        y(i) = w(i - d)
+        z(i) = 2.0 where i in 0:e
+    }";
+    let program = program(source, &[("N", 8), ("d", 2), ("e", 5)]);
+    let y = program.tensors.iter().find(|tensor| tensor.name == "y").unwrap();
+    assert_eq!(print::index(&y.shape[0], &program), "6");
+}
+
+#[test]
+fn views_leave_the_conditions_of_the_program_alone() {
+    let source = |read: &str| {
+        format!(
+            "def f(int(N) x) -> (y) {{ v = repeat(x) y(i) = 0 <= int8(i) ? {read}(i) : 0 where i in 0:N }}"
+        )
+    };
+    assert_eq!(results(&source("v"), 300), results(&source("x"), 300));
+}
+
+#[test]
+fn views_of_views_have_a_limit() {
+    for (rule, most) in [("repeat", 12), ("reflect", 3)] {
+        let chain = |count: usize| {
+            let steps: String = (0..count).map(|at| format!("v{} = {rule}(v{at}) ", at + 1)).collect();
+            format!("def f(float(N) v0) -> (y) {{ {steps} y(i) = v{count}(i - 3) where i in 0:N }}")
+        };
+        assert_eq!(codes(&chain(most)), [], "{most} times {rule}");
+        assert_eq!(codes(&chain(most + 1)), [Code::TooComplex], "{} times {rule}", most + 1);
+    }
+}
+
+#[test]
 fn temporaries_may_begin_below_zero() {
     means(
         "def f(float(N) a) -> (y) { t(i) = 2 * i where i in -3:N + 3 y(i) = a(i) + t(i - 3) + t(i + 3) }",

@@ -444,6 +444,22 @@ builtins! {
 }
 
 impl Builtin {
+    /// Returns true for the functions whose result has one rounding, which is the same everywhere.
+    pub fn is_exact(self) -> bool {
+        self.is_on_integers()
+            || self.is_predicate()
+            || matches!(
+                self,
+                Builtin::Abs
+                    | Builtin::Floor
+                    | Builtin::Ceil
+                    | Builtin::Round
+                    | Builtin::Rint
+                    | Builtin::Trunc
+                    | Builtin::Sqrt
+            )
+    }
+
     /// Returns true for the functions on integers alone: `popcount`, `clz` and `ctz` keep the type
     /// of their argument, and `philox` takes and returns uint32.
     pub fn is_on_integers(self) -> bool {

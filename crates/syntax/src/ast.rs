@@ -284,6 +284,19 @@ impl Expr {
         };
         Expr { kind, span, height: below + 1 }
     }
+
+    /// The operands, arguments or subscripts.
+    pub fn operands(&self) -> &[Expr] {
+        match &self.kind {
+            ExprKind::Apply(_, arguments) => arguments,
+            ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
+                std::slice::from_ref(operand)
+            }
+            ExprKind::Binary(_, operands) => operands.as_slice(),
+            ExprKind::Ternary(operands) => operands.as_slice(),
+            _ => &[],
+        }
+    }
 }
 
 impl Module {

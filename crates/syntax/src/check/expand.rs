@@ -52,11 +52,29 @@ pub(super) fn is_dimensions(expr: &Expr) -> bool {
 }
 
 /// Returns true when a function has parts that this pass expands.
-pub(super) fn is_expanded(function: &Function) -> bool {
+pub(super) fn is_expanded(module: &Module, function: &Function) -> bool {
     is_generic(function)
+        || calls_for_a_list(module, &function.body)
         || function.params.iter().any(|param| param.is_static)
         || function.results.iter().any(|result| result.name.element.is_some())
         || body_mentions_list(&function.body, &mut |_| true)
+}
+
+/// Returns true when a call in the statements returns a list.
+fn calls_for_a_list(module: &Module, body: &[Stmt]) -> bool {
+    body.iter().any(|statement| match &statement.kind {
+        StmtKind::Call { callee, .. } => module
+            .function(&callee.text)
+            .is_some_and(|function| function.results.iter().any(|result| result.name.element.is_some())),
+        StmtKind::For { body, .. } => calls_for_a_list(module, body),
+        _ => false,
+    })
+}
+
+/// The names of the parameters that are not static, and of the results.
+fn signature_names(function: &Function) -> impl Iterator<Item = &Name> {
+    let params = function.params.iter().filter(|param| !param.is_static).map(|param| &param.name);
+    params.chain(function.results.iter().map(|result| &result.name))
 }
 
 /// The function without loops over stages, lists, static parameters and type parameters.
@@ -71,7 +89,7 @@ pub(super) fn expand(
         types: &instance.types,
         leading: leading_names(function, instance.leading),
         iterations: Vec::new(),
-        known: function.results.iter().map(|result| result.name.text.clone()).collect(),
+        known: signature_names(function).map(|name| name.text.clone()).collect(),
         statements: 0,
         diagnostics: Vec::new(),
     };
@@ -91,6 +109,9 @@ pub(super) fn expand(
     let mut definitions = function.definitions.clone();
     definitions.iter_mut().for_each(|definition| expansion.expression(&mut definition.value));
     let body = expansion.body(&function.body);
+    if expansion.diagnostics.is_empty() {
+        expansion.refuse_shared_names(function);
+    }
     let is_incomplete = function.is_incomplete;
     let expanded = Function {
         name: function.name.clone(),
@@ -176,6 +197,19 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
+    /// Refuses a name that is a list and a tensor, or a static parameter and something else.
+    fn refuse_shared_names(&mut self, function: &Function) {
+        let names = Names::of(function);
+        for name in signature_names(function).chain(names.targets.iter().copied()) {
+            if name.element.is_none() && names.lists.contains(name.text.as_str()) {
+                let message = format!("`{}` is a list and a tensor", name.text);
+                let diagnostic = Diagnostic::error(Code::NameCollision, name.span, message);
+                self.diagnostics.push(diagnostic.help("choose another name for one of them"));
+            }
+            self.refuse_static(name);
+        }
+    }
+
     fn result(&mut self, result: &Declaration) -> Vec<Declaration> {
         let mut ty = result.ty.clone();
         ty.iter_mut().for_each(|ty| self.ty(ty));
@@ -210,6 +244,7 @@ impl Expansion<'_> {
                 return self.stages(var, (from, to), body, expanded);
             }
             StmtKind::For { var, from, to, body } => {
+                self.refuse_static(var);
                 let (mut from, mut to) = (from.clone(), to.clone());
                 self.expression(&mut from);
                 self.expression(&mut to);
@@ -239,8 +274,9 @@ impl Expansion<'_> {
     fn count(&mut self, span: Span) {
         self.statements += 1;
         if self.statements == MOST_STATEMENTS {
-            let message =
-                format!("more than {MOST_STATEMENTS} statements after loops over stages are expanded");
+            let message = format!(
+                "more than {MOST_STATEMENTS} statements and iterations after loops over stages are expanded"
+            );
             self.diagnostics.push(Diagnostic::error(Code::TooComplex, span, message));
         }
     }
@@ -262,6 +298,7 @@ impl Expansion<'_> {
             if self.statements >= MOST_STATEMENTS {
                 break;
             }
+            self.count(var.span);
             self.statics.insert(var.text.clone(), value);
             let outer: String = self.iterations.iter().map(|(value, _)| format!("[{value}]")).collect();
             let renamed = locals.iter().map(|name| (name.clone(), format!("{name}{outer}[{value}]")));
@@ -322,7 +359,8 @@ impl Expansion<'_> {
                     static_value(count, &call_statics(function, arguments, &self.statics))
                 });
             match count {
-                Some(count) => all.extend((0..count.clamp(0, 10_000)).map(|at| element_name(&target, at))),
+                Some(count) => all
+                    .extend((0..count.clamp(0, MOST_STATEMENTS as i64)).map(|at| element_name(&target, at))),
                 None => all.push(target),
             }
         }
@@ -458,26 +496,97 @@ pub(super) fn call_statics(function: &Function, arguments: &[Expr], outside: &St
 
 /// Names for the variables of leading dimensions that the function does not use itself.
 fn leading_names(function: &Function, count: usize) -> Vec<String> {
-    let mut names = HashSet::new();
-    let mut collect = |expr: &Expr| {
-        if let ExprKind::Name(text) = &expr.kind {
-            names.insert(text.clone());
-        }
-        false
-    };
-    any_expression(&function.body, &mut collect);
-    function.params.iter().for_each(|param| {
-        names.insert(param.name.text.clone());
-        names.extend(param.ty.dims.iter().filter_map(|dim| match &dim.kind {
-            ExprKind::Name(text) => Some(text.clone()),
-            _ => None,
-        }));
-    });
+    let names = Names::of(function).all;
     let mut letter = "d".to_owned();
-    while (0..count).any(|at| names.contains(&format!("{letter}{at}"))) {
+    while (0..count).any(|at| names.contains(format!("{letter}{at}").as_str())) {
         letter.push('d');
     }
     (0..count).map(|at| format!("{letter}{at}")).collect()
+}
+
+/// The names in a function.
+#[derive(Default)]
+struct Names<'f> {
+    all: HashSet<&'f str>,
+    /// The names that statements define with square brackets.
+    lists: HashSet<&'f str>,
+    /// The names that statements define or declare, without those of calls.
+    targets: Vec<&'f Name>,
+}
+
+impl<'f> Names<'f> {
+    fn of(function: &'f Function) -> Names<'f> {
+        let mut names = Names::default();
+        for param in &function.params {
+            names.name(&param.name);
+            param.ty.dims.iter().for_each(|dim| names.expression(dim));
+        }
+        for result in &function.results {
+            names.name(&result.name);
+            result.ty.iter().flat_map(|ty| &ty.dims).for_each(|dim| names.expression(dim));
+        }
+        for definition in &function.definitions {
+            names.name(&definition.name);
+            names.expression(&definition.value);
+        }
+        names.body(&function.body);
+        names
+    }
+
+    fn body(&mut self, body: &'f [Stmt]) {
+        for statement in body {
+            expressions_of(statement).into_iter().for_each(|expr| self.expression(expr));
+            let targets: Vec<&Name> = match &statement.kind {
+                StmtKind::Comprehension(inner) => vec![&inner.target],
+                StmtKind::Declare(declaration) => vec![&declaration.name],
+                // A call may return a whole list.
+                StmtKind::Call { targets, .. } => {
+                    targets.iter().for_each(|target| self.name(target));
+                    Vec::new()
+                }
+                StmtKind::For { var, body, .. } => {
+                    self.name(var);
+                    self.body(body);
+                    Vec::new()
+                }
+            };
+            for target in targets {
+                self.name(target);
+                if target.element.is_some() {
+                    self.lists.insert(&target.text);
+                }
+                self.targets.push(target);
+            }
+            if let StmtKind::Comprehension(Comprehension { clauses, .. }) = &statement.kind {
+                for clause in clauses {
+                    if let Clause::In { name, .. } | Clause::Let { name, .. } = clause {
+                        self.name(name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn name(&mut self, name: &'f Name) {
+        self.all.insert(&name.text);
+        if let Some(element) = &name.element {
+            self.expression(element);
+        }
+    }
+
+    fn expression(&mut self, expr: &'f Expr) {
+        match &expr.kind {
+            ExprKind::Name(text) => {
+                self.all.insert(text);
+            }
+            ExprKind::Element(name)
+            | ExprKind::Extent(name, _)
+            | ExprKind::Apply(name, _)
+            | ExprKind::CastLike(name, _) => self.name(name),
+            _ => {}
+        }
+        expr.operands().iter().for_each(|operand| self.expression(operand));
+    }
 }
 
 fn element_name(list: &Name, at: i64) -> Name {
@@ -571,23 +680,11 @@ fn expressions_of(statement: &Stmt) -> Vec<&Expr> {
 }
 
 fn any_part(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    test(expr) || operands(expr).iter().any(|operand| any_part(operand, test))
+    test(expr) || expr.operands().iter().any(|operand| any_part(operand, test))
 }
 
 /// Returns true when an expression contains a name.
 fn mentions(expr: &Expr, name: &str) -> bool {
     matches!(&expr.kind, ExprKind::Name(text) if text == name)
-        || operands(expr).iter().any(|operand| mentions(operand, name))
-}
-
-fn operands(expr: &Expr) -> &[Expr] {
-    match &expr.kind {
-        ExprKind::Apply(_, arguments) => arguments,
-        ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
-            std::slice::from_ref(operand)
-        }
-        ExprKind::Binary(_, operands) => operands.as_slice(),
-        ExprKind::Ternary(operands) => operands.as_slice(),
-        _ => &[],
-    }
+        || expr.operands().iter().any(|operand| mentions(operand, name))
 }

@@ -211,7 +211,7 @@ fn refused(diagnostics: Vec<Diagnostic>) -> Checked {
 
 /// Checks a function at the values of its static parameters: the given ones, else the defaults.
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
-    if !expand::is_expanded(function) {
+    if !expand::is_expanded(module, function) {
         return check_expanded(module, function, bindings);
     }
     if let Some(name) = open_static(function, bindings) {

@@ -21,6 +21,14 @@ pub(super) fn move_to_zero(model: &mut Model) {
     if origins.iter().all(Option::is_none) {
         return;
     }
+    // Calls compare extents as the text means them.
+    for at in 0..model.equal_sizes.len() {
+        let settled = |side: &IndexExpr| model.with_extents(side).unwrap_or_else(|| side.clone());
+        let equal = &model.equal_sizes[at];
+        let (left, right) = (settled(&equal.left), settled(&equal.right));
+        model.equal_sizes[at].left = left;
+        model.equal_sizes[at].right = right;
+    }
     for (tensor, origin) in model.tensors.iter_mut().zip(&origins) {
         if let (Some(shape), Some(origin)) = (&mut tensor.shape, origin) {
             subtract(shape, origin);

@@ -77,6 +77,9 @@ fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
         add_symbols(&equal.left, &mut known);
         add_symbols(&equal.right, &mut known);
     }
+    for read in model.statements.iter().flat_map(|statement| &statement.view_reads) {
+        read.indices.iter().chain(&read.ends).for_each(|index| add_symbols(index, &mut known));
+    }
     for lowered in model.statements.iter().filter_map(|statement| statement.lowered.as_ref()) {
         add_structural(lowered, &mut known);
     }

@@ -7,7 +7,7 @@
 
 use tilewright_ir::prove::{can_prove_nonnegative, larger, smaller};
 use tilewright_ir::unchecked::{Parts, Read};
-use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
+use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number};
 
 use super::model::Model;
 
@@ -80,8 +80,10 @@ fn open_part(condition: &Expr, model: &Model) -> Option<Expr> {
     }
 }
 
+/// The index that a side of a comparison is. Indices are compared in 64 bits; a narrower type wraps.
 fn index_of(value: &Expr) -> Option<IndexExpr> {
     match &value.kind {
+        _ if value.dtype != DType::Int64 => None,
         ExprKind::Index(index) => Some((**index).clone()),
         ExprKind::Literal(Number::Int(number)) => i64::try_from(*number).ok().map(IndexExpr::constant),
         _ => None,

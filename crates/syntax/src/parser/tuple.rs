@@ -38,8 +38,11 @@ impl Parser<'_> {
     /// Parses the rest of a reduction of several values, and returns one reduction for each.
     pub(super) fn tuple_reduction(&mut self, targets: Vec<Target>, start: Span) -> Parse<Vec<Stmt>> {
         let op_span = self.span();
-        let op = match self.assign_op()? {
-            AssignOp::Reduce { op, reset } => self.refuse_open_order(op, reset, op_span)?,
+        let (op, reset) = match self.assign_op()? {
+            AssignOp::Reduce { op, reset } => {
+                self.refuse_open_order(op, reset, op_span)?;
+                (op, reset)
+            }
             AssignOp::Assign => {
                 let message = "several values are reduced together, but not assigned";
                 let help = "write one statement for each value, or a reduction such as `min=!`";
@@ -53,16 +56,16 @@ impl Parser<'_> {
             let span = open.to(self.previous_span());
             return self.report(Diagnostic::error(Code::RankMismatch, span, message));
         }
+        self.refuse_own_targets(&targets, &values)?;
         let clauses = self.where_clauses()?;
         let span = start.to(self.previous_span());
         let statement = |at: usize| {
-            let AssignOp::Reduce { op: reduction, .. } = op else { unreachable!("only reductions get here") };
             let inner = Comprehension {
                 target: targets[at].name.clone(),
                 indices: targets[at].indices.clone().unwrap_or_default(),
-                op,
+                op: AssignOp::Reduce { op, reset },
                 op_span,
-                value: among_the_first(reduction, &targets[..at], &values[..=at]),
+                value: among_the_first(op, &targets[..at], &values[..=at]),
                 clauses: clauses.iter().cloned().chain(other_values(&values, at)).collect(),
             };
             Stmt { kind: StmtKind::Comprehension(inner), span }
@@ -70,10 +73,24 @@ impl Parser<'_> {
         Ok((0..targets.len()).map(statement).collect())
     }
 
+    /// Refuses values that read what the statement changes: the values are computed one after the
+    /// other.
+    fn refuse_own_targets(&mut self, targets: &[Target], values: &[Expr]) -> Parse<()> {
+        for target in targets {
+            let name = &target.name.text;
+            if let Some(read) = values.iter().find_map(|value| reads(value, name)) {
+                let message = format!("this reads `{name}`, which the same statement changes");
+                let diagnostic = Diagnostic::error(Code::InPlace, read.span, message);
+                return self.report(diagnostic.help("copy it to another tensor first"));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses `min=` without `!`, which would need the order of the old values too.
-    fn refuse_open_order(&mut self, op: ReduceOp, reset: bool, span: Span) -> Parse<AssignOp> {
+    fn refuse_open_order(&mut self, op: ReduceOp, reset: bool, span: Span) -> Parse<()> {
         if reset || !is_ordered(op) {
-            return Ok(AssignOp::Reduce { op, reset });
+            return Ok(());
         }
         let message = "a minimum or maximum of several values begins anew";
         self.report(
@@ -81,6 +98,16 @@ impl Parser<'_> {
                 .help("write `min=!` or `max=!`, and combine the result with the old values afterwards"),
         )
     }
+}
+
+/// The first part of an expression that reads a tensor of this name.
+fn reads<'e>(expr: &'e Expr, name: &str) -> Option<&'e Expr> {
+    let own = match &expr.kind {
+        ExprKind::Name(text) => text == name,
+        ExprKind::Apply(own, _) | ExprKind::Element(own) => own.text == name,
+        _ => false,
+    };
+    if own { Some(expr) } else { expr.operands().iter().find_map(|operand| reads(operand, name)) }
 }
 
 /// The other values as `exists` clauses: all values together determine the ranges.

@@ -86,7 +86,7 @@ impl Resolver<'_> {
             return;
         }
         let before = self.model.diagnostics.len();
-        if expand::is_expanded(function) {
+        if expand::is_expanded(self.module, function) {
             if let Some((function, arguments)) = self.instance(callee, function, arguments, scope) {
                 self.inline(targets, callee, &function, &arguments, span, scope);
             }
@@ -273,7 +273,8 @@ impl Resolver<'_> {
                     inner.tensors.insert(param.name.text.clone(), *id);
                 }
                 _ => {
-                    inner.views.insert(param.name.text.clone(), ViewState::Defined(view.clone()));
+                    let argument = Rc::new(View::Argument(view.clone()));
+                    inner.views.insert(param.name.text.clone(), ViewState::Defined(argument));
                 }
             }
             tensors.push((param, view, argument.span));

@@ -151,14 +151,18 @@ impl Resolver<'_> {
     /// The name of a tensor in the program. An element `g[3]` of a list is called `g_3`, with more
     /// underscores if another tensor has that name.
     fn unique_name(&mut self, name: &str, scope: &Scope) -> String {
+        let is_element = name.contains('[');
         let name = name.replace("][", "_").replace('[', "_").replace(']', "");
         let mut unique = match &scope.prefix {
             Some(prefix) => format!("{prefix}.{name}"),
             None => name,
         };
-        while !self.tensor_names.insert(unique.clone()) {
+        // The elements of lists leave the names of parameters and results to them.
+        let is_reserved = |unique: &String| is_element && self.reserved_names.contains(unique);
+        while self.tensor_names.contains(&unique) || is_reserved(&unique) {
             unique.push('_');
         }
+        self.tensor_names.insert(unique.clone());
         unique
     }
 
@@ -202,7 +206,7 @@ impl Resolver<'_> {
                 StmtKind::Call { targets, callee, .. } => {
                     let ranks = match self.module.function(&callee.text) {
                         // The ranks of such a function are known where it is inlined.
-                        Some(function) if is_expanded(function) => Vec::new(),
+                        Some(function) if is_expanded(self.module, function) => Vec::new(),
                         Some(function) => signature::result_ranks(self.module, function),
                         // The statement looks like a call, but defines a 0-dimensional tensor.
                         None if scope.tensors.contains_key(&callee.text)

@@ -48,7 +48,9 @@ impl Resolver<'_> {
             }
             ExprKind::CastLike(name, operand) => {
                 let tensor = names.scope.tensors.get(&name.text).copied()?;
-                ValueKind::CastLike(tensor, Box::new(self.expression(operand, names)?))
+                let value = self.expression(operand, names)?;
+                self.refuse_inexact_order(&value)?;
+                ValueKind::CastLike(tensor, Box::new(value))
             }
             ExprKind::Neutral(op) => ValueKind::Neutral(*op),
             ExprKind::Unary(op, operand) => ValueKind::Unary(*op, Box::new(self.expression(operand, names)?)),
@@ -249,6 +251,26 @@ impl Resolver<'_> {
             (None, Some(function)) => self.expand(function, name, arguments, span),
             (None, None) => self.standard(standard_named(&name.text)?, name, arguments, span),
         }
+    }
+
+    /// Refuses an ordered value that a function such as `exp` computes. The reduction of the next
+    /// value computes it again, and may round it in another way.
+    fn refuse_inexact_order(&mut self, value: &Value) -> Option<()> {
+        let mut found = None;
+        value.walk(&mut |node| {
+            if let ValueKind::Call(builtin, _) = &node.kind
+                && !builtin.is_exact()
+            {
+                found = Some(*builtin);
+            }
+        });
+        let Some(builtin) = found else { return Some(()) };
+        let message = format!("`{}` may round in two ways, and this value is computed twice", builtin.name());
+        self.report(
+            Diagnostic::error(Code::TypeMismatch, value.span, message)
+                .help("store the value in a tensor first: `t(…) = …`, then reduce `t(…)`"),
+        );
+        None
     }
 
     /// The rank of a tensor. A call that is not inlined yet hides it.

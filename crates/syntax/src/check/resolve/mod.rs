@@ -50,6 +50,9 @@ pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings)
     let mut resolver = Resolver::new(module, bindings);
     resolver.model.name = function.name.text.clone();
     let mut scope = Scope::new(function);
+    let params = function.params.iter().map(|param| &param.name);
+    let names = params.chain(function.results.iter().map(|result| &result.name));
+    resolver.reserved_names = names.map(|name| name.text.clone()).collect();
     resolver.declare_parameters(function, &mut scope);
     resolver.preconditions(function, None, &scope);
     resolver.declare_results(function, &mut scope);
@@ -67,6 +70,8 @@ struct Resolver<'a> {
     calls: HashMap<String, usize>,
     /// The names of the tensors in the program.
     tensor_names: HashSet<String>,
+    /// The names of the parameters and results of the function that is checked.
+    reserved_names: HashSet<String>,
     /// The prefixes of the names of temporaries, one per call.
     prefixes: HashSet<String>,
     /// The position of the outermost call of a function on numbers that is being replaced.
@@ -170,6 +175,7 @@ impl<'a> Resolver<'a> {
             call_stack: Vec::new(),
             calls: HashMap::new(),
             tensor_names: HashSet::new(),
+            reserved_names: HashSet::new(),
             prefixes: HashSet::new(),
             call_span: None,
             has_too_large_value: false,

@@ -3,7 +3,7 @@
 //! A view is notation, and is stored nowhere. An access `f(y - 1, x)` becomes an access of the
 //! tensor itself, with subscripts that the rule keeps inside: `x(clamp(y - 1, 0, H - 1), …)`. Each
 //! access is also recorded as a [`ViewRead`], because the changed subscripts no longer tell the
-//! ranges of variables (see `ranges::views`).
+//! ranges of variables (see `view_ranges`).
 
 use std::rc::Rc;
 
@@ -17,6 +17,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 use crate::span::Span;
 use crate::storage_order::StorageOrder;
+
+/// The maximal depth of views that are made of views.
+const MOST_VIEWS: usize = 12;
 
 /// The functions that make a view of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(super) enum View {
     Boundary { below: Rc<View>, rule: ViewFunction, dimensions: Vec<bool> },
     /// A number beyond the edges of the dimensions that are marked.
     Constant { below: Rc<View>, number: Value, dimensions: Vec<bool> },
+    /// The argument of a call: a function sees the part from 0 on, with edges of its own.
+    Argument(Rc<View>),
     /// Other coordinates: each subscript is moved by a number.
     Shift { below: Rc<View>, by: Vec<Value> },
 }
@@ -79,9 +84,25 @@ impl View {
     pub fn tensor(&self) -> TensorId {
         match self {
             View::Tensor(id, _) => *id,
-            View::Boundary { below, .. } | View::Constant { below, .. } | View::Shift { below, .. } => {
-                below.tensor()
+            View::Boundary { below, .. }
+            | View::Constant { below, .. }
+            | View::Argument(below)
+            | View::Shift { below, .. } => below.tensor(),
+        }
+    }
+
+    /// The number of views that the view is made of. A mirrored one counts several times, because
+    /// its subscripts contain that of the next view several times.
+    fn depth(&self) -> usize {
+        match self {
+            View::Tensor(..) => 0,
+            View::Boundary { below, rule: ViewFunction::Mirror | ViewFunction::Reflect, .. } => {
+                MOST_VIEWS / 3 + below.depth()
             }
+            View::Boundary { below, .. }
+            | View::Constant { below, .. }
+            | View::Argument(below)
+            | View::Shift { below, .. } => 1 + below.depth(),
         }
     }
 
@@ -92,7 +113,9 @@ impl View {
                 let dimension = stored.as_ref().map_or(dimension, |stored| stored.dimension(dimension));
                 Value::new(ValueKind::Extent(*id, dimension as u32), span)
             }
-            View::Boundary { below, .. } | View::Constant { below, .. } => below.end(dimension, span),
+            View::Boundary { below, .. } | View::Constant { below, .. } | View::Argument(below) => {
+                below.end(dimension, span)
+            }
             View::Shift { below, by } => {
                 binary(BinaryOp::Sub, below.end(dimension, span), by[dimension].clone())
             }
@@ -247,6 +270,11 @@ impl Resolver<'_> {
             },
         };
         let rank = self.model.tensor(below.tensor()).rank?;
+        if below.depth() >= MOST_VIEWS {
+            let message = format!("views are made of views more than {MOST_VIEWS} deep");
+            self.report(Diagnostic::error(Code::TooComplex, callee.span, message));
+            return None;
+        }
         if rank == 0 {
             let message = format!("`{}` has no dimension, and so no edge", name.text);
             self.report(Diagnostic::error(Code::RankMismatch, name.span, message));
@@ -350,6 +378,7 @@ fn read(view: &View, mut indices: Vec<Value>, span: Span) -> Value {
             };
             Value::new(ValueKind::Load(*id, indices), span)
         }
+        View::Argument(below) => read(below, indices, span),
         View::Shift { below, by } => {
             for (index, by) in indices.iter_mut().zip(by) {
                 replace(index, |index| binary(BinaryOp::Add, index, by.clone()));
