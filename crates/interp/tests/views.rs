@@ -160,6 +160,39 @@ fn a_function_sees_the_part_of_a_view_from_zero_on() {
 }
 
 #[test]
+fn a_view_may_be_of_a_tensor_that_changes() {
+    means(
+        "def f(float(N) x) -> (y) {
+           y(i) = x(i)
+           v = repeat(y)
+           z(i) = v(i - 1) + v(i + 1) where i in 0:N
+           y(i) = z(i)
+         }",
+        "def f(float(N) x) -> (y) {
+           y(i) = x(i)
+           z(i) = y(max(i - 1, 0)) + y(min(i + 1, N - 1)) where i in 0:N
+           y(i) = z(i)
+         }",
+    );
+}
+
+#[test]
+fn mirrors_of_quotients_are_proved() {
+    for rule in ["mirror", "wrap", "repeat"] {
+        program(
+            &format!(
+                "def f(float(H) x) -> (y) {{
+                   t(i) = x(i) where i in 0:(H + 1)/2
+                   v = {rule}(t)
+                   y(i) +=! v(2*i + a - 1) where i in 0:(t.0 + 1)/2, a in 0:3
+                 }}"
+            ),
+            &[],
+        );
+    }
+}
+
+#[test]
 fn integer_scalars_in_views_keep_their_meaning() {
     let source = "def f(float(N) x, int d, int e) -> (y, z) {
         v = shift(x, d)

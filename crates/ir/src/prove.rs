@@ -38,17 +38,19 @@ pub fn can_prove_nonnegative_within<I: Ids>(
     facts: &[IndexExpr<I>],
     known: &dyn Knowledge<I>,
 ) -> bool {
-    let preconditions = known.facts();
-    let has_preconditions = !preconditions.is_empty();
-    let all: Vec<IndexExpr<I>> = match has_preconditions {
-        true => facts.iter().cloned().chain(preconditions).collect(),
-        false => Vec::new(),
+    let can_prove = |facts: &[IndexExpr<I>], has_preconditions: bool| {
+        let search = Search { facts, known, has_preconditions, budget: Cell::new(budget) };
+        // Most proofs need at most one fact, and each further fact multiplies the search space, so
+        // small numbers of facts come first.
+        (0..=MOST_FACTS.min(facts.len())).any(|more| search.prove(goal, more))
     };
-    let facts = if has_preconditions { &all } else { facts };
-    let search = Search { facts, known, has_preconditions, budget: Cell::new(budget) };
-    // Most proofs need at most one fact, and each further fact multiplies the search space, so
-    // small numbers of facts come first.
-    (0..=MOST_FACTS.min(facts.len())).any(|more| search.prove(goal, more))
+    // Most proofs need no precondition.
+    if can_prove(facts, false) {
+        return true;
+    }
+    let preconditions = known.facts();
+    let all = || facts.iter().cloned().chain(preconditions.iter().cloned()).collect::<Vec<_>>();
+    !preconditions.is_empty() && can_prove(&all(), true)
 }
 
 /// The larger of two expressions, without a `max` where one is provably the larger.
@@ -171,11 +173,20 @@ impl<I: Ids> Search<'_, I> {
         let compound = |atom: &Atom<I>| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_));
         let inside =
             |var: I::Var| atoms().any(|atom| compound(atom) && IndexExpr::atom(atom.clone()).mentions(var));
+        // A quotient that is a divisor of another atom stays until that atom is gone: their bounds
+        // then cancel.
+        let is_part = |part: &Atom<I>| {
+            atoms().any(|atom| {
+                let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return false };
+                atom != part && [&pair.0, &pair.1].iter().any(|side| side.any_atom(&mut |own| own == part))
+            })
+        };
         let bounded = |atom: &&Atom<I>| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some());
         let free = |atom: &&Atom<I>| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some() && !inside(*var));
         atoms()
             .find(|atom| matches!(atom, Atom::Min(_) | Atom::Max(_)))
             .or_else(|| atoms().find(free))
+            .or_else(|| atoms().find(|atom| compound(atom) && !is_part(atom)))
             .or_else(|| atoms().find(|atom| compound(atom)))
             .or_else(|| atoms().find(bounded))
             .cloned()

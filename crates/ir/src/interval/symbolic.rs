@@ -183,21 +183,26 @@ pub fn is_nonnegative_by_least_values<I: Ids>(expr: &IndexExpr<I>, known: &dyn K
     }
 }
 
-/// Replaces a quotient or maximum whose coefficient is 1 by expressions without it: `floor(v/b) +
-/// r` is not negative exactly if `v + r*b` is not, for a positive number `b`.
+/// Replaces a quotient or maximum with a positive factor by expressions without it. `floor(v/b) +
+/// r` is not negative exactly if `v + r*b` is not, for a positive number `b`; `c*floor(v/b) + r` is
+/// not if `c*(v - b + 1) + r*b` is not.
 fn is_nonnegative_without<I: Ids>(atom: &Atom<I>, expr: &IndexExpr<I>, known: &dyn Knowledge<I>) -> bool {
     let Some((coefficient, rest)) = expr.split_on(atom) else { return false };
-    if coefficient.as_constant() != Some(1) {
-        return false;
-    }
+    let Some(times) = coefficient.as_constant().filter(|times| *times > 0) else { return false };
     match atom {
         Atom::FloorDiv(pair) => {
+            // The least product of the quotient and the divisor, which is exact for the factor 1.
+            let least = if times == 1 { pair.0.clone() } else { pair.0.sub(&pair.1).offset(1) };
+            let is_nonnegative = |expr: &IndexExpr<I>| is_nonnegative_by_least_values(expr, known);
+            // A quotient of at least 1 bounds small sums better.
+            let is_at_least_one = || is_nonnegative(&pair.0.sub(&pair.1));
             pair.1.as_constant().is_some_and(|by| by > 0)
-                && is_nonnegative_by_least_values(&pair.0.add(&rest.mul(&pair.1)), known)
+                && (is_nonnegative(&least.scale(times).add(&rest.mul(&pair.1)))
+                    || (times > 1 && is_nonnegative(&rest.offset(times)) && is_at_least_one()))
         }
-        Atom::Max(pair) => {
-            [&pair.0, &pair.1].into_iter().any(|side| is_nonnegative_by_least_values(&side.add(&rest), known))
-        }
+        Atom::Max(pair) => [&pair.0, &pair.1]
+            .into_iter()
+            .any(|side| is_nonnegative_by_least_values(&side.scale(times).add(&rest), known)),
         _ => false,
     }
 }

@@ -314,7 +314,14 @@ impl Knowledge for Model {
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
         let own = self.symbols[symbol.index()].least;
-        precondition::least_value(own, symbol, &preconditions::of_program(self))
+        // Only a comparison of the symbol itself bounds it. This is asked very often.
+        let may_bound = |side: &IndexExpr| {
+            let is_symbol = |atom: &Atom| matches!(atom, Atom::Symbol(_));
+            side.terms().len() <= 1 && !side.any_atom(&mut |atom| !is_symbol(atom))
+        };
+        let bounding = self.preconditions.iter().filter(|own| may_bound(&own.left) && may_bound(&own.right));
+        let bounding: Vec<_> = bounding.map(ModelPrecondition::in_program).collect();
+        precondition::least_value(own, symbol, &bounding)
     }
     fn facts(&self) -> Vec<IndexExpr> {
         precondition::facts(&preconditions::of_program(self), self)

@@ -47,7 +47,9 @@ pub(super) fn infer(model: &mut Model) {
             break;
         }
         if pending.len() == before {
-            let solved = pending.iter().position(|at| solve_from_target(model, *at, &mut writers));
+            let solved = pending.iter().position(|at| solve_through_views(model, *at, &mut writers));
+            let solved =
+                solved.or_else(|| pending.iter().position(|at| solve_from_target(model, *at, &mut writers)));
             match solved {
                 Some(place) => {
                     pending.remove(place);
@@ -197,7 +199,7 @@ struct Constraint {
 /// Solves a statement with the shapes known so far. Returns true once the statement is solved or
 /// poisoned.
 fn solve_from_reads(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
-    let Some(constraints) = constraints(model, at, writers, None) else {
+    let Some(constraints) = constraints(model, at, writers, None, OpenExtents::Wait) else {
         return false;
     };
     match constraints {
@@ -216,6 +218,25 @@ fn solve_from_reads(model: &mut Model, at: usize, writers: &mut Writers) -> bool
     }
 }
 
+/// Solves a statement that reads through views without the subscripts whose extents are open. A
+/// view of a tensor that a later statement defines again has such subscripts, and they limit
+/// nothing.
+fn solve_through_views(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
+    if model.statements[at].view_reads.is_empty() {
+        return false;
+    }
+    match constraints(model, at, writers, None, OpenExtents::Skip) {
+        Some(Ready::Constraints(constraints)) => {
+            let solved = solve_rounds(model, at, &constraints);
+            if solved {
+                set_final_shape(model, model.statements[at].target, writers);
+            }
+            solved
+        }
+        _ => false,
+    }
+}
+
 /// Solves a statement with the shape that the other statements give its target.
 fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let target = model.statements[at].target;
@@ -229,7 +250,7 @@ fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> boo
         return false;
     }
     let Some(shape) = hull(model, &others) else { return false };
-    match constraints(model, at, writers, Some(&shape)) {
+    match constraints(model, at, writers, Some(&shape), OpenExtents::Wait) {
         Some(Ready::Constraints(constraints)) => {
             let solved = solve_rounds(model, at, &constraints);
             if solved {
@@ -239,6 +260,15 @@ fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> boo
         }
         _ => false,
     }
+}
+
+/// What happens with a subscript that contains an extent which is not inferred yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenExtents {
+    /// The statement waits for the extent.
+    Wait,
+    /// The subscript gives no constraint.
+    Skip,
 }
 
 enum Ready {
@@ -253,6 +283,7 @@ fn constraints(
     at: usize,
     writers: &mut Writers,
     target_shape: Option<&[IndexExpr]>,
+    open: OpenExtents,
 ) -> Option<Ready> {
     let statement = &model.statements[at];
     let lowered = statement.lowered.as_ref()?;
@@ -260,8 +291,12 @@ fn constraints(
     let mut add =
         |tensor: TensorId, indices: &[IndexExpr], shape: &[IndexExpr], guards, span, access: &str| {
             for (index, extent) in indices.iter().zip(shape) {
+                let index = match model.with_extents(index) {
+                    None if open == OpenExtents::Skip => continue,
+                    known => known?,
+                };
                 constraints.push(Constraint {
-                    index: model.with_extents(index)?,
+                    index,
                     extent: extent.clone(),
                     is_inferred: model.tensor(tensor).declared.is_none(),
                     guards: Clone::clone(&guards),
