@@ -16,13 +16,14 @@ import cases_filters
 import cases_flextensor
 import cases_images
 import cases_paper
+import cases_pyramids
 from comparing import expect_agreement, name_of
 from conftest import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 FILES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.tw"))
 CASES = cases_paper.CASES + cases_benchmarks.CASES + cases_flextensor.CASES + cases_images.CASES
-CASES = CASES + cases_camera.CASES + cases_filters.CASES
+CASES = CASES + cases_camera.CASES + cases_filters.CASES + cases_pyramids.CASES
 RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
