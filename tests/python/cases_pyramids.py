@@ -1,6 +1,7 @@
 """Pipelines on image pyramids and grids: coarse levels are computed from fine ones, and sampled again."""
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from case import Case, pixels, sizes
 
@@ -95,6 +96,125 @@ def local_laplacian(input, intensities, alpha, beta):
     return {"output": np.clip(color, 0, 65535).astype(np.uint16)}
 
 
+def lens_blur(left, right, slices, focus, scale, samples, R):
+    """Everything is computed on images that are larger by a margin: the inputs are extended, and the
+    levels of the pyramid are repeated, far enough that the edges of the arrays do not matter."""
+    _, H, W = left.shape
+    margin = R + 4
+    l, r = (
+        np.pad(im.astype(float), [(0, 0), (margin, margin), (margin, margin + 2 * slices)], mode="edge")
+        for im in (left, right)
+    )
+    width = W + 2 * margin
+    shifted = [np.abs(l[:, :, :width] - r[:, :, d : d + width]) for d in range(2 * slices)]
+    cost = np.array([(np.minimum(*shifted[2 * z : 2 * z + 2]) ** 2).sum(axis=0) for z in range(slices)])
+    confidence = np.broadcast_to(cost.var(axis=0), cost.shape)
+    finest = np.stack([cost * confidence, confidence])
+
+    # Level k is a function of coordinates that may be negative.
+    def sampled(level, origin):
+        def at(y, x):
+            y, x = (np.clip(v + origin, 0, n - 1) for v, n in zip((y, x), level.shape[-2:]))
+            return level[..., y[:, None], x]
+
+        return at
+
+    push = [sampled(finest, margin)]
+    for k in range(1, 8):
+        h, w = max(H >> k, 1), max(W >> k, 1)
+        y, x = np.arange(-1, 2 * h + 1), np.arange(-1, 2 * w + 1)
+        push.append(sampled(smaller(every_second, push[-1](y, x)), 0))
+
+    def pull(k, y, x):
+        if k == 7:
+            return push[k](y, x)
+        rough = pull(k + 1, np.arange(y[0] // 2 - 1, y[-1] // 2 + 2), np.arange(x[0] // 2 - 1, x[-1] // 2 + 2))
+        fine = larger(inner_quarters, rough, (None, None))
+        return (fine[..., y[0] % 2 :, x[0] % 2 :][..., : len(y), : len(x)] + push[k](y, x)) / 2
+
+    total, weight = pull(0, np.arange(-R, H + R), np.arange(-R, W + R))
+    depth = (total / weight).argmin(axis=0)
+    radius = np.abs(depth - focus) * scale
+    worst = sliding_window_view(radius, (2 * R + 1, 2 * R + 1)).max(axis=(2, 3))
+
+    s, y, x = np.ogrid[:samples, :H, :W]
+    u, v = (np.trunc((uniform(seed, s, y, x) - 0.5) * 2 * worst).clip(-R, R).astype(int) for seed in (0, 1))
+    there = (y + v + R, x + u + R)
+    here = (slice(R, R + H), slice(R, R + W))
+    square = u**2 + v**2
+    counts = ((square < radius[here] ** 2) | (depth[there] < depth[here])) & (square < radius[there] ** 2)
+    extended = np.pad(left.astype(float), [(0, 0), (R, R), (R, R)], mode="edge")
+    colors = left + (counts * extended[:, there[0], there[1]]).sum(axis=1)
+    return {"final": colors / (255 * (1 + counts.sum(axis=0)))}
+
+
+def every_second(line):
+    """As `smooth_half`, for a line that has one element more at its beginning and at its end."""
+    return (line[..., :-3:2] + 3 * (line[..., 1:-2:2] + line[..., 2:-1:2]) + line[..., 3::2]) / 8
+
+
+def inner_quarters(line, _):
+    """As `quarters`, without the elements that need one beyond an end."""
+    return quarters(line, None)[..., 2:-2]
+
+
+def uniform(seed, *coordinates):
+    """Random numbers from 0 to 1 by Philox4x32-10: the seed is the key, the coordinates the counter."""
+    low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    counter = [np.asarray(c, dtype=np.uint64) for c in (*coordinates, 0, 0, 0, 0)][:4]
+    key = [seed, 0]
+    for _ in range(10):
+        first = counter[0] * np.uint64(0xD2511F53)
+        second = counter[2] * np.uint64(0xCD9E8D57)
+        counter = [
+            (second >> shift) ^ counter[1] ^ np.uint64(key[0]), second & low,
+            (first >> shift) ^ counter[3] ^ np.uint64(key[1]), first & low,
+        ]
+        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+    return (counter[0] >> np.uint64(8)) / 2.0**24
+
+
+def bgu(splat_loc, values, slice_loc, cell, bins, factor):
+    (_, h, w), (_, H, W) = splat_loc.shape, slice_loc.shape
+    luma = np.array([0.25, 0.5, 0.25])
+    big = cell * factor
+    rows, columns = (H - 1) // big + 2, (W - 1) // big + 2
+
+    # Moments of every pixel of the cells, which begin half a cell before the image.
+    y = np.arange(-3 * cell - cell // 2, (rows + 3) * cell - cell // 2)
+    x = np.arange(-3 * cell - cell // 2, (columns + 3) * cell - cell // 2)
+    place = (slice(None), y.clip(0, h - 1)[:, None], x.clip(0, w - 1))
+    source = np.concatenate([splat_loc[place], np.ones((1, len(y), len(x)))])
+    target = values[place]
+    brightness = np.einsum("c,cyx->yx", luma, source[:3]).clip(0, 1) * bins
+    # Half a bin goes up.
+    in_bin = np.floor(brightness + 0.5).astype(int) == np.arange(-3, bins + 5)[:, None, None]
+
+    def grid(moments):
+        cells = moments.reshape(*moments.shape[:2], rows + 6, cell, columns + 6, cell)
+        bin_of = in_bin.reshape(-1, rows + 6, cell, columns + 6, cell)
+        full = np.einsum("ijyaxb,zyaxb->zyxij", cells, bin_of)
+        taps = 1 / (np.abs(np.arange(-3, 4)) + 1.0) ** 3
+        for axis in range(3):
+            full = sliding_window_view(full, 7, axis=axis) @ taps
+        return full
+
+    matrix = grid(np.einsum("iyx,jyx->ijyx", source, source)) + 0.1 * np.eye(4)
+    wanted = grid(np.einsum("iyx,jyx->ijyx", source, target)) + 0.1 * np.eye(4, 3)
+    line = np.linalg.solve(matrix, wanted)
+
+    # Trilinear samples of the grid.
+    y, x = np.divmod(np.arange(H), big), np.divmod(np.arange(W), big)
+    z = np.einsum("c,cyx->yx", luma, slice_loc).clip(0, 1) * bins
+    z = (z.astype(int), z - z.astype(int))
+    fitted = 0
+    for dz, dy, dx in np.ndindex(2, 2, 2):
+        weight = np.abs(1 - dz - z[1]) * np.abs(1 - dy - y[1] / big)[:, None] * np.abs(1 - dx - x[1] / big)
+        fitted = fitted + weight[..., None, None] * line[z[0] + dz, y[0][:, None] + dy, x[0] + dx]
+    pixel = np.concatenate([slice_loc, np.ones((1, H, W))])
+    return {"output": np.einsum("yxic,iyx->cyx", fitted, pixel).clip(0, 1)}
+
+
 def opaque(rng, *shape):
     """Positive numbers, so that no alpha is 0."""
     return rng.uniform(0.1, 1, shape).astype(np.float32)
@@ -113,5 +233,22 @@ CASES = [
             "intensities": intensities, "alpha": 0.3, "beta": 0.8,
         },
         local_laplacian, sizes("H W intensities", (21, 17, 4), (1, 1, 2), (7, 40, 8), (33, 2, 3)),
+    ),
+    Case(
+        "pipelines/lens_blur.tw", "lens_blur",
+        lambda rng, H, W, slices, focus, samples: {
+            "left": pixels(rng, 3, H, W), "right": pixels(rng, 3, H, W),
+            "slices": slices, "focus": focus, "scale": 0.5, "samples": samples, "R": max(slices - focus, focus) // 2,
+        },
+        lens_blur, sizes("H W slices focus samples", (9, 13, 5, 2, 6), (1, 1, 2, 1, 2), (16, 5, 7, 1, 9)),
+    ),
+    Case(
+        "pipelines/bgu.tw", "bgu",
+        lambda rng, h, w, H, W, cell, bins, factor: {
+            **{name: rng.uniform(0, 1, (3, h, w)).astype(np.float32) for name in ("splat_loc", "values")},
+            "slice_loc": rng.uniform(0, 1, (3, H, W)).astype(np.float32),
+            "cell": cell, "bins": bins, "factor": factor,
+        },
+        bgu, sizes("h w H W cell bins factor", (9, 7, 27, 20, 4, 4, 3), (3, 5, 11, 5, 3, 2, 4)), tolerance=1e-4,
     ),
 ]
