@@ -10,6 +10,7 @@ import cases_filters
 import cases_flextensor
 import cases_images
 import cases_paper
+import cases_pyramids
 
 RNG = np.random.default_rng(3)
 
@@ -133,3 +134,27 @@ def test_conv_layer_is_conv_with_channels_first():
     first = cases_flextensor.conv(image.transpose(0, 3, 1, 2), weight.transpose(3, 0, 1, 2), 1, 0, 1)
     expected = np.maximum(first.transpose(0, 2, 3, 1) + bias, 0)
     np.testing.assert_allclose(cases_filters.conv_layer(image, weight, bias)["output"], expected)
+
+
+def test_interpolate_keeps_opaque_pixels():
+    image = RNG.uniform(size=(4, 9, 6))
+    image[3] = 1
+    np.testing.assert_allclose(cases_pyramids.interpolate(image)["output"], image[:3])
+
+
+def test_local_laplacian_without_remapping_is_the_identity():
+    image = RNG.integers(0, 65536, (3, 11, 7), dtype=np.uint16)
+    result = cases_pyramids.local_laplacian(image, 4, 0.0, 1.0)["output"]
+    assert np.abs(result.astype(int) - image).max() <= 1
+
+
+def test_lens_blur_in_focus_is_the_identity():
+    left, right = RNG.integers(0, 256, (2, 3, 7, 9), dtype=np.uint8)
+    final = cases_pyramids.lens_blur(left, right, slices=4, focus=1, scale=0.0, samples=3, R=0)["final"]
+    np.testing.assert_allclose(final, left / 255)
+
+
+def test_bgu_finds_an_affine_change_of_colours():
+    small, large = RNG.uniform(0.2, 0.8, (3, 40, 40)), RNG.uniform(0.2, 0.8, (3, 80, 80))
+    result = cases_pyramids.bgu(small, 0.5 * small + 0.1, large, cell=16, bins=1, factor=2)["output"]
+    np.testing.assert_allclose(result, 0.5 * large + 0.1, atol=0.01)
