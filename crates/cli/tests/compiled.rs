@@ -51,7 +51,8 @@ fn commands() -> Vec<(PathBuf, String)> {
     let command = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).unwrap();
-        (path, line.to_owned())
+        // The quotes are for a shell.
+        (path, line.replace(['"', '\''], ""))
     };
     examples().into_iter().map(command).collect()
 }

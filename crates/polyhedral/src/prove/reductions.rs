@@ -289,6 +289,11 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         };
         match missing.sample()? {
             None => Ok(()),
+            // A loop may compute a scatter for one value of a variable that no data replaces, such
+            // as one channel of a histogram.
+            Some(_) if is_scatter(statement) => {
+                undecided(format!("a store computes a part of the scatter into {}", self.name(statement)))
+            }
             Some((_, instance)) => refuted(format!(
                 "the instance {} of {} is never reduced",
                 text::describe_instance(self.model, statement, &instance),

@@ -80,7 +80,7 @@ fn open_part(condition: &Expr, model: &Model) -> Option<Expr> {
     }
 }
 
-/// The index that a side of a comparison is. Indices are compared in 64 bits; a narrower type wraps.
+/// The index that a side of a comparison is. Indices are compared in 64 bits; narrower types wrap.
 fn index_of(value: &Expr) -> Option<IndexExpr> {
     match &value.kind {
         _ if value.dtype != DType::Int64 => None,
