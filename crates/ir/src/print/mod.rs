@@ -400,7 +400,9 @@ impl<I: Ids> Context<'_, I> {
         let is_index = matches!(value.kind, ExprKind::Index(_)) && value.dtype == DType::Int64;
         let is_number = matches!(value.kind, ExprKind::Literal(_));
         let left = if is_number { left.without_type() } else { left };
-        let wanted = Some(count.dtype).filter(|_| !is_index && !is_number);
+        // Arithmetic on numbers without types would be one number.
+        let is_plain_count = matches!(count.kind, ExprKind::Literal(_)) || shows_type(count);
+        let wanted = Some(count.dtype).filter(|_| !is_index && !is_number && is_plain_count);
         let right = Context { wanted, narrow: None, ..self };
         let (left, right) = (left.expr(value, left_least), right.expr(count, right_least));
         (format!("{left} {} {right}", op.symbol()), precedence)
