@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use tilewright_cache::Canonical;
 use tilewright_driver::Source;
-use tilewright_ir::{Expr, ExprKind, Node, Number, Program, print};
+use tilewright_ir::{BinaryOp, Expr, ExprKind, Node, Number, Program, UnaryOp, arithmetic, print};
 use whole::campaign::Campaign;
 use whole::examine::{Settings, source};
 use whole::source::MAIN;
@@ -101,6 +101,33 @@ fn with_literals(program: Program) -> Program {
         value.operands_mut().iter_mut().for_each(replace);
         if let ExprKind::Cast(operand) = &value.kind {
             *value = operand.as_ref().clone().cast(value.dtype);
+        }
+        if let Some(number) = of_numbers(value) {
+            *value = Expr::literal(value.dtype, number);
+        }
+    }
+    /// The value of an operation on the bits of numbers, which the text computes at once.
+    fn of_numbers(value: &Expr) -> Option<Number> {
+        let number = |operand: &Expr| match operand.kind {
+            ExprKind::Literal(number) => Some(number),
+            _ => None,
+        };
+        match &value.kind {
+            ExprKind::Unary(UnaryOp::Complement, operand) => {
+                Some(arithmetic::unary(UnaryOp::Complement, number(operand)?, value.dtype))
+            }
+            ExprKind::Binary(
+                op @ (BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor
+                | BinaryOp::Power
+                | BinaryOp::ShiftLeft
+                | BinaryOp::ShiftRight),
+                operands,
+            ) if value.dtype.is_integer() => {
+                Some(arithmetic::binary(*op, number(&operands[0])?, number(&operands[1])?, value.dtype))
+            }
+            _ => None,
         }
     }
     fn replace_in(nodes: &mut [Node]) {
