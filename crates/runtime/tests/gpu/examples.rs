@@ -1,19 +1,20 @@
 //! Checks that NVRTC accepts the CUDA of the examples. NVRTC needs no GPU; `make setup-nvrtc`
 //! installs it.
 
-use std::path::{Path, PathBuf};
-
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::{Program, verify_nest};
+use tilewright_ir::verify_nest;
 use tilewright_runtime::gpu::{GpuError, compile_cuda};
 use tilewright_schedule::{apply, default_schedule};
-use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::Gpu;
 
 use crate::case::skip;
 
+#[path = "../../../../tests/example_lines.rs"]
+mod example_lines;
 #[path = "../../../../tests/examples.rs"]
-mod corpus;
+mod examples;
+
+use example_lines::{Line, own_lines};
 
 /// Sizes that are large enough for tiles, shared memory and pipelines, unlike those in the
 /// examples' own texts. There are cases with and without remainders, with padding, and with several
@@ -30,37 +31,10 @@ const LARGE: &[&str] = &[
     "examples/benchmarks/softmax.tw --sizes N=1024,D=1024",
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The command line that the text of each example gives to run it.
-fn own_lines() -> Vec<String> {
-    let line = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).unwrap();
-        text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).map(str::to_owned)
-    };
-    let lines: Option<Vec<String>> = corpus::examples().iter().map(line).collect();
-    lines.expect("every example says how to run it")
-}
-
-/// The program that a command line names: `FILE[:NAME] --sizes M=4,N=5`. The line may also name
-/// inputs, which do not matter here.
-fn program(line: &str) -> Program {
-    let mut words = line.split_whitespace();
-    let (file, name) = words.next().map(|word| word.split_once(':').unwrap_or((word, ""))).unwrap();
-    let sizes = words.skip_while(|word| *word != "--sizes").nth(1).unwrap_or_default();
-    let pairs = sizes.split(',').filter_map(|pair| pair.split_once('='));
-    let bindings: Bindings = pairs.map(|(size, value)| (size, value.parse::<i64>().unwrap())).collect();
-    let parsed = parse(&std::fs::read_to_string(root().join(file)).unwrap());
-    let first = &parsed.ast.functions[0].name.text;
-    let checked = check(&parsed.ast, if name.is_empty() { first } else { name }, &bindings);
-    checked.program.unwrap_or_else(|| panic!("{line}\n{:?}", checked.diagnostics))
-}
-
 /// Compiles a program with the default schedule for an H200.
 fn compiled(line: &str) -> Result<(), GpuError> {
-    let (program, gpu) = (program(line), Gpu::h200());
+    let gpu = Gpu::h200();
+    let program = Line::new(line).program(1).unwrap_or_else(|why| panic!("{line}\n{why}"));
     let schedule = default_schedule(&program, &gpu);
     let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
     let code =

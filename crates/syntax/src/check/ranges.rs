@@ -262,7 +262,7 @@ fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> boo
     }
 }
 
-/// What happens with a subscript that contains an extent which is not inferred yet.
+/// The treatment of a subscript that contains an extent which is not inferred yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpenExtents {
     /// The statement waits for the extent.
@@ -410,12 +410,7 @@ fn solve_round(
 ) -> Vec<Limit> {
     let mut solved: Vec<Limit> = Vec::new();
     for constraint in constraints {
-        let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
-        let (Some(var), None) = (inside.next(), inside.next()) else { continue };
-        if model.var(var).dependent.is_some() {
-            // Its range waits for those of other variables.
-            continue;
-        }
+        let Some(var) = only_open(model, &constraint.index, open) else { continue };
         let ignore = ignore_guards_for.is_some_and(|left| {
             constraint.index.as_var() == Some(var) || !left.iter().any(|index| index.mentions(var))
         });
@@ -427,16 +422,35 @@ fn solve_round(
                 last: print::index(&last, model),
             };
             let reason = Reason { span: constraint.span, kind };
-            match solved.iter_mut().find(|limit| limit.var == var) {
-                Some(limit) => {
-                    limit.to = smaller(&limit.to, &last.offset(1), model);
-                    limit.reasons.push(reason);
-                }
-                None => solved.push(Limit { var, to: last.offset(1), reasons: vec![reason] }),
-            }
+            add_limit(&mut solved, var, &last, reason, model);
         }
     }
     solved
+}
+
+/// The open variable of a subscript, if there is exactly one. A variable whose bounds contain other
+/// variables waits for those.
+pub(super) fn only_open(model: &Model, index: &IndexExpr, open: &[VarId]) -> Option<VarId> {
+    let mut inside = open.iter().copied().filter(|var| index.mentions(*var));
+    let (var, None) = (inside.next()?, inside.next()) else { return None };
+    model.var(var).dependent.is_none().then_some(var)
+}
+
+/// Adds the greatest value of a variable. Several limits of one variable are intersected.
+pub(super) fn add_limit(
+    limits: &mut Vec<Limit>,
+    var: VarId,
+    last: &IndexExpr,
+    reason: Reason,
+    model: &Model,
+) {
+    match limits.iter_mut().find(|limit| limit.var == var) {
+        Some(limit) => {
+            limit.to = smaller(&limit.to, &last.offset(1), model);
+            limit.reasons.push(reason);
+        }
+        None => limits.push(Limit { var, to: last.offset(1), reasons: vec![reason] }),
+    }
 }
 
 /// Records a variable that alone indexes two dimensions whose extents are not the same expression.

@@ -5,12 +5,11 @@
 //! would allow if the subscript had no offset: `f(y - 1)` and `f(y + 2)` take `y` over the whole
 //! dimension, and `f(2*y + 1)` over half of it.
 
-use tilewright_ir::prove::smaller;
 use tilewright_ir::{Atom, IndexExpr, VarId, print};
 
 use super::inequality::{Direction, Solution, solve};
 use super::model::Model;
-use super::ranges::Limit;
+use super::ranges::{Limit, add_limit, only_open};
 use super::reason::{Reason, ReasonKind};
 
 /// The limits of every open variable that is the only open one in some subscript of a view.
@@ -18,8 +17,7 @@ pub(super) fn limits_from_views(model: &Model, at: usize, open: &[VarId]) -> Vec
     let mut limits: Vec<Limit> = Vec::new();
     for read in &model.statements[at].view_reads {
         for (index, end) in read.indices.iter().zip(&read.ends) {
-            let mut inside = open.iter().copied().filter(|var| index.mentions(*var));
-            let (Some(var), None) = (inside.next(), inside.next()) else { continue };
+            let Some(var) = only_open(model, index, open) else { continue };
             let Some(last) = last_inside(model, index, end, var) else { continue };
             let kind = ReasonKind::View {
                 access: read.access.clone(),
@@ -27,13 +25,7 @@ pub(super) fn limits_from_views(model: &Model, at: usize, open: &[VarId]) -> Vec
                 last: print::index(&last, model),
             };
             let reason = Reason { span: read.span, kind };
-            match limits.iter_mut().find(|limit| limit.var == var) {
-                Some(limit) => {
-                    limit.to = smaller(&limit.to, &last.offset(1), model);
-                    limit.reasons.push(reason);
-                }
-                None => limits.push(Limit { var, to: last.offset(1), reasons: vec![reason] }),
-            }
+            add_limit(&mut limits, var, &last, reason, model);
         }
     }
     limits

@@ -1,7 +1,9 @@
+#[path = "../../../../../tests/example_lines.rs"]
+mod example_lines;
 #[path = "../../../../../tests/examples.rs"]
 mod examples;
 
-use examples::examples;
+use example_lines::{Line, own_lines};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use tilewright_ir::Program;
@@ -21,15 +23,11 @@ fn cpu(cores: usize) -> Cpu {
     Cpu { cores, vectors: VectorInstructions::Avx512, caches: vec![48 << 10, 2 << 20, 32 << 20] }
 }
 
-fn checked(source: &str, sizes: &[(&str, i64)]) -> Option<Program> {
+fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     let parsed = parse(source);
     let bindings: Bindings = sizes.iter().copied().collect();
-    let name = parsed.ast.functions[0].name.text.clone();
-    check(&parsed.ast, &name, &bindings).program
-}
-
-fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
-    checked(source, sizes).expect("the test's program is right")
+    let name = &parsed.ast.functions[0].name.text;
+    check(&parsed.ast, name, &bindings).program.expect("the test's program is right")
 }
 
 fn nest(program: &Program, steps: &str, cpu: &Cpu) -> LoopNest {
@@ -180,26 +178,16 @@ fn copies_of_a_stencil_share_what_they_load() {
     assert!(copies.parts.memory_instructions < 0.6 * plain.parts.memory_instructions);
 }
 
-/// The sizes in the command line that every example file begins with.
-fn sizes_of(source: &str) -> Vec<(String, i64)> {
-    let words = source.lines().take_while(|line| line.starts_with('#')).flat_map(str::split_whitespace);
-    let given = words.skip_while(|word| *word != "--sizes").nth(1).unwrap_or_default();
-    let pairs = given.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (name.to_string(), value.parse().unwrap())).collect()
-}
-
 /// Random schedules of every example, on machines of every kind, have a finite time that is the
 /// same in every estimate.
 #[test]
 fn every_schedule_has_a_time() {
     let mut rng = Pcg64Mcg::seed_from_u64(7);
-    let (mut tried, files) = (0, examples());
-    for file in &files {
-        let source = std::fs::read_to_string(file).unwrap();
-        let given = sizes_of(&source);
+    let (mut tried, lines) = (0, own_lines());
+    for line in &lines {
+        let line = Line::new(line);
         // Use larger sizes where the program allows them, so that tiling matters.
-        let sizes = |by| given.iter().map(|(name, value)| (name.as_str(), by * value)).collect::<Vec<_>>();
-        let program = checked(&source, &sizes(5)).unwrap_or_else(|| program(&source, &sizes(1)));
+        let program = line.program(5).or_else(|_| line.program(1)).unwrap_or_else(|why| panic!("{why}"));
         for (vectors, caches) in
             VectorInstructions::ALL.into_iter().zip([vec![], vec![32 << 10], vec![48 << 10, 2 << 20]])
         {
@@ -211,11 +199,15 @@ fn every_schedule_has_a_time() {
             for schedule in drawn.chain([default_schedule(&program, &cpu)]) {
                 let Ok(nest) = apply(&program, &schedule, &cpu) else { continue };
                 let found = estimate(&nest, &cpu, &machine);
-                assert!(found.seconds.is_finite() && found.seconds > 0.0, "{}\n{schedule}", file.display());
+                assert!(
+                    found.seconds.is_finite() && found.seconds > 0.0,
+                    "{}\n{schedule}",
+                    line.path.display()
+                );
                 assert_eq!(found, estimate(&nest, &cpu, &machine));
                 tried += 1;
             }
         }
     }
-    assert!(tried > 10 * files.len(), "only {tried} schedules were accepted");
+    assert!(tried > 10 * lines.len(), "only {tried} schedules were accepted");
 }

@@ -1,12 +1,13 @@
 //! Checks the arguments of a call, and replaces the call by the resolved statements of the called
 //! function.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use tilewright_ir::{DType, TensorId, UnaryOp};
 
-use super::views::{VIEW_FUNCTIONS, View, ViewState};
+use super::views::{View, ViewState, view_function_names};
 use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, rank_text};
 use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
 use crate::check::expand::{self, Instance, Statics};
@@ -56,7 +57,7 @@ impl Resolver<'_> {
             }
             _ => {
                 let own = self.module.functions.iter().map(|function| function.name.text.as_str());
-                let candidates = own.chain(VIEW_FUNCTIONS).collect();
+                let candidates = own.chain(view_function_names()).collect();
                 self.report_undefined(callee, "function", candidates);
                 self.poison(targets, scope);
             }
@@ -86,12 +87,21 @@ impl Resolver<'_> {
             return;
         }
         let before = self.model.diagnostics.len();
-        if expand::is_expanded(self.module, function) {
-            if let Some((function, arguments)) = self.instance(callee, function, arguments, scope) {
-                self.inline(targets, callee, &function, &arguments, span, scope);
-            }
-        } else {
-            self.inline(targets, callee, function, arguments, span, scope);
+        let instance = match expand::is_expanded(self.module, function) {
+            true => self.instance(callee, function, arguments, scope),
+            false => Some((Cow::Borrowed(function), Cow::Borrowed(arguments))),
+        };
+        let entered = instance.and_then(|(function, arguments)| {
+            let inner = self.enter_call(targets, callee, &function, &arguments, scope)?;
+            Some((function, inner))
+        });
+        if let Some((function, mut inner)) = entered {
+            inner.outer_loops = scope.all_loops().collect();
+            inner.prefix = Some(self.next_prefix(&callee.text));
+            self.preconditions(&function, Some(callee.span), &inner);
+            self.call_stack.push((callee.text.clone(), span));
+            self.function_body(&function, &mut inner);
+            self.call_stack.pop();
         }
         if self.model.diagnostics.len() > before {
             self.poison(targets, scope);
@@ -167,34 +177,15 @@ impl Resolver<'_> {
         Some(0)
     }
 
-    fn inline(
-        &mut self,
-        targets: &[Name],
-        callee: &Name,
-        function: &Function,
-        arguments: &[Expr],
-        span: Span,
-        scope: &mut Scope,
-    ) {
-        if let Some(mut inner) = self.enter_call(targets, callee, function, arguments, scope) {
-            inner.outer_loops = scope.all_loops().collect();
-            inner.prefix = Some(self.next_prefix(&callee.text));
-            self.preconditions(function, Some(callee.span), &inner);
-            self.call_stack.push((callee.text.clone(), span));
-            self.function_body(function, &mut inner);
-            self.call_stack.pop();
-        }
-    }
-
     /// The function at the types of its arguments and the values of its static parameters, and the
     /// other arguments.
-    fn instance(
+    fn instance<'f>(
         &mut self,
         callee: &Name,
-        function: &Function,
-        arguments: &[Expr],
+        function: &'f Function,
+        arguments: &'f [Expr],
         scope: &Scope,
-    ) -> Option<(Function, Vec<Expr>)> {
+    ) -> Option<(Cow<'f, Function>, Cow<'f, [Expr]>)> {
         let is_optional = |param: &Param| param.is_static && param.default.is_some();
         let least = function.params.iter().rposition(|param| !is_optional(param)).map_or(0, |last| last + 1);
         if !(least..=function.params.len()).contains(&arguments.len()) {
@@ -223,7 +214,7 @@ impl Resolver<'_> {
         let is_fine = mistakes.is_empty();
         mistakes.into_iter().for_each(|mistake| self.report(mistake));
         let others = function.params.iter().zip(arguments).filter(|(param, _)| !param.is_static);
-        is_fine.then(|| (expanded, others.map(|(_, argument)| argument.clone()).collect()))
+        is_fine.then(|| (Cow::Owned(expanded), others.map(|(_, argument)| argument.clone()).collect()))
     }
 
     /// The prefix of the names of a call's temporaries: `blur` for the first call of `blur`,

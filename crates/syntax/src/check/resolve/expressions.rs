@@ -227,20 +227,7 @@ impl Resolver<'_> {
         }
         if let Some(id) = names.scope.tensors.get(&name.text).copied() {
             let rank = self.known_rank(id, name)?;
-            if rank != arguments.len() {
-                let message = format!(
-                    "`{}` has {}, but {}",
-                    name.text,
-                    rank_text(rank),
-                    subscript_count_text(arguments.len())
-                );
-                let first = self.model.tensor(id).span;
-                self.report(
-                    Diagnostic::error(Code::RankMismatch, span, message)
-                        .secondary_label(first, "its rank comes from here"),
-                );
-                return None;
-            }
+            self.check_subscript_count(id, name, rank, arguments.len(), span)?;
             let indices: Option<Vec<Value>> = arguments.into_iter().collect();
             let indices = self.model.tensor(id).in_memory_order(indices?);
             return Some(self.placed(ValueKind::Load(id, indices), span));
@@ -251,6 +238,28 @@ impl Resolver<'_> {
             (None, Some(function)) => self.expand(function, name, arguments, span),
             (None, None) => self.standard(standard_named(&name.text)?, name, arguments, span),
         }
+    }
+
+    /// Reports an access of a tensor, or of a view of it, with fewer or more subscripts than the
+    /// tensor has dimensions.
+    pub(super) fn check_subscript_count(
+        &mut self,
+        id: TensorId,
+        name: &Name,
+        rank: usize,
+        found: usize,
+        span: Span,
+    ) -> Option<()> {
+        if rank == found {
+            return Some(());
+        }
+        let message = format!("`{}` has {}, but {}", name.text, rank_text(rank), subscript_count_text(found));
+        let first = self.model.tensor(id).span;
+        self.report(
+            Diagnostic::error(Code::RankMismatch, span, message)
+                .secondary_label(first, "its rank comes from here"),
+        );
+        None
     }
 
     /// Refuses an ordered value that a function such as `exp` computes. The reduction of the next

@@ -38,8 +38,8 @@ pub(super) const DEPENDENT_RANGE_HELP: &str =
     "take the whole range and put a condition into the expression: `k < n(i) ? A(k) : 0`";
 /// The maximal depth of nested calls.
 const MOST_CALLS: usize = 64;
-/// The maximal number of statements after inlining.
-const MOST_STATEMENTS: usize = 10_000;
+/// The maximal number of statements after loops over stages are written out, and after inlining.
+pub(super) const MOST_STATEMENTS: usize = 10_000;
 /// The maximal depth of an expression with bindings and calls in place.
 const MOST_DEPTH: usize = 3 * MOST_NESTING;
 /// The maximal number of nodes of a binding or argument; each use makes a copy of it.

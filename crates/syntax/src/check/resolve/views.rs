@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use tilewright_ir::{BinaryOp, TensorId};
 
-use super::{Resolver, Scope, StatementScope, rank_text, subscript_count_text};
+use super::{Resolver, Scope, StatementScope, rank_text};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::check::model::{Source, ViewRead};
 use crate::check::value::{Value, ValueKind};
@@ -53,7 +53,7 @@ pub(super) enum View {
     Shift { below: Rc<View>, by: Vec<Value> },
 }
 
-/// What is known about the name of a view.
+/// The state of a view's definition.
 #[derive(Clone, Debug)]
 pub(super) enum ViewState {
     /// A later statement defines the view.
@@ -63,21 +63,20 @@ pub(super) enum ViewState {
     Defined(Rc<View>),
 }
 
-/// The view function of this name.
-pub(super) fn view_function(name: &str) -> Option<ViewFunction> {
-    Some(match name {
-        "repeat" => ViewFunction::Repeat,
-        "mirror" => ViewFunction::Mirror,
-        "reflect" => ViewFunction::Reflect,
-        "wrap" => ViewFunction::Wrap,
-        "constant" => ViewFunction::Constant,
-        "shift" => ViewFunction::Shift,
-        _ => return None,
-    })
-}
+/// The names of the view functions.
+const VIEW_FUNCTIONS: [(&str, ViewFunction); 6] = [
+    ("repeat", ViewFunction::Repeat),
+    ("mirror", ViewFunction::Mirror),
+    ("reflect", ViewFunction::Reflect),
+    ("wrap", ViewFunction::Wrap),
+    ("constant", ViewFunction::Constant),
+    ("shift", ViewFunction::Shift),
+];
 
 /// All names of view functions, for suggestions.
-pub(super) const VIEW_FUNCTIONS: [&str; 6] = ["repeat", "mirror", "reflect", "wrap", "constant", "shift"];
+pub(super) fn view_function_names() -> [&'static str; VIEW_FUNCTIONS.len()] {
+    VIEW_FUNCTIONS.map(|(name, _)| name)
+}
 
 impl View {
     /// The tensor that the view reads.
@@ -130,7 +129,8 @@ impl Resolver<'_> {
         let is_taken = scope.tensors.contains_key(name)
             || self.module.function(name).is_some()
             || self.module.scalar_function(name).is_some();
-        view_function(name).filter(|_| !is_taken)
+        let (_, function) = VIEW_FUNCTIONS.iter().find(|(own, _)| *own == name)?;
+        (!is_taken).then_some(*function)
     }
 
     /// Resolves `target = repeat(x)`.
@@ -328,16 +328,7 @@ impl Resolver<'_> {
         names: &mut StatementScope<'_>,
     ) -> Option<Value> {
         let rank = self.model.tensor(view.tensor()).rank?;
-        if rank != arguments.len() {
-            let message = format!(
-                "`{}` has {}, but {}",
-                name.text,
-                rank_text(rank),
-                subscript_count_text(arguments.len())
-            );
-            self.report(Diagnostic::error(Code::RankMismatch, span, message));
-            return None;
-        }
+        self.check_subscript_count(view.tensor(), name, rank, arguments.len(), span)?;
         let indices: Vec<Value> = arguments.into_iter().collect::<Option<_>>()?;
         for index in &indices {
             self.refuse_large_argument(index, index.span)?;

@@ -10,13 +10,21 @@
 //! In a generic function, `T` becomes the type of an argument, and `..` as many dimensions as the
 //! argument has more than the parameter names.
 //!
+//! This file writes a function out; `statics` evaluates numbers, and `names` finds names.
+//!
 //! The pass works on the syntax tree, one function at a time, before names are resolved. Its result
 //! has no square brackets, no static parameters and no type parameters.
 
+mod names;
+mod statics;
+
 use std::collections::{HashMap, HashSet};
 
-use tilewright_ir::{BinaryOp, DType, Number, UnaryOp};
+use tilewright_ir::{DType, UnaryOp};
 
+use self::names::{Names, body_mentions_list, is_over_stages, signature_names, targets_of};
+use self::statics::static_value;
+use super::resolve::MOST_STATEMENTS;
 use crate::ast::{
     Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
 };
@@ -24,11 +32,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 use crate::span::Span;
 
-/// The maximal number of statements of one function after its loops are expanded.
-const MOST_STATEMENTS: usize = 10_000;
-
-/// The values of static parameters, by name.
-pub(super) type Statics = HashMap<String, i64>;
+pub(super) use self::statics::{Statics, call_statics};
 
 /// The types, numbers of dimensions and values at which a function is checked.
 #[derive(Default)]
@@ -69,12 +73,6 @@ fn calls_for_a_list(module: &Module, body: &[Stmt]) -> bool {
         StmtKind::For { body, .. } => calls_for_a_list(module, body),
         _ => false,
     })
-}
-
-/// The names of the parameters that are not static, and of the results.
-fn signature_names(function: &Function) -> impl Iterator<Item = &Name> {
-    let params = function.params.iter().filter(|param| !param.is_static).map(|param| &param.name);
-    params.chain(function.results.iter().map(|result| &result.name))
 }
 
 /// The function without loops over stages, lists, static parameters and type parameters.
@@ -124,60 +122,6 @@ pub(super) fn expand(
         is_incomplete,
     };
     (expanded, expansion.diagnostics)
-}
-
-/// The value of an expression of numbers and static parameters.
-pub(super) fn static_value(expr: &Expr, statics: &Statics) -> Option<i64> {
-    Some(match &expr.kind {
-        ExprKind::Int(number, _) => i64::try_from(*number).ok()?,
-        ExprKind::Bool(truth) => i64::from(*truth),
-        ExprKind::Name(text) => *statics.get(text)?,
-        ExprKind::Unary(UnaryOp::Neg, operand) => static_value(operand, statics)?.checked_neg()?,
-        ExprKind::Unary(UnaryOp::Not, operand) => i64::from(static_value(operand, statics)? == 0),
-        ExprKind::Binary(op, operands) => {
-            static_binary(*op, static_value(&operands[0], statics)?, static_value(&operands[1], statics)?)?
-        }
-        ExprKind::Ternary(operands) => {
-            let chosen = if static_value(&operands[0], statics)? != 0 { 1 } else { 2 };
-            static_value(&operands[chosen], statics)?
-        }
-        ExprKind::Apply(name, arguments) => {
-            let values: Option<Vec<i64>> =
-                arguments.iter().map(|argument| static_value(argument, statics)).collect();
-            match name.text.as_str() {
-                "min" => values?.into_iter().min()?,
-                "max" => values?.into_iter().max()?,
-                _ => return None,
-            }
-        }
-        _ => return None,
-    })
-}
-
-fn static_binary(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
-    let is_undefined = matches!(op, BinaryOp::Div | BinaryOp::Mod) && right == 0;
-    // Arithmetic in 64 bits wraps, and a number of stages must not.
-    let exact = match op {
-        BinaryOp::Add => left.checked_add(right).is_some(),
-        BinaryOp::Sub => left.checked_sub(right).is_some(),
-        BinaryOp::Mul => left.checked_mul(right).is_some(),
-        BinaryOp::Power => u32::try_from(right).is_ok_and(|right| left.checked_pow(right).is_some()),
-        BinaryOp::ShiftLeft => (0..63).contains(&right) && left.checked_mul(1 << right).is_some(),
-        _ => true,
-    };
-    if is_undefined || !exact {
-        return None;
-    }
-    let number = |value: i64| Number::Int(value.into());
-    match op {
-        BinaryOp::And => return Some(i64::from(left != 0 && right != 0)),
-        BinaryOp::Or => return Some(i64::from(left != 0 || right != 0)),
-        _ => {}
-    }
-    match tilewright_ir::arithmetic::binary(op, number(left), number(right), DType::Int64) {
-        Number::Int(value) => i64::try_from(value).ok(),
-        Number::Float(_) => None,
-    }
 }
 
 struct Expansion<'a> {
@@ -478,117 +422,6 @@ impl Expansion<'_> {
     }
 }
 
-/// The values of the static parameters of a called function, as far as they are known. Arguments
-/// that are left out have the default.
-pub(super) fn call_statics(function: &Function, arguments: &[Expr], outside: &Statics) -> Statics {
-    let mut statics = Statics::new();
-    for (at, param) in function.params.iter().enumerate().filter(|(_, param)| param.is_static) {
-        let value = match arguments.get(at) {
-            Some(argument) => static_value(argument, outside),
-            None => param.default.as_ref().and_then(|default| static_value(default, &statics)),
-        };
-        if let Some(value) = value {
-            statics.insert(param.name.text.clone(), value);
-        }
-    }
-    statics
-}
-
-/// Names for the variables of leading dimensions that the function does not use itself.
-fn leading_names(function: &Function, count: usize) -> Vec<String> {
-    let names = Names::of(function).all;
-    let mut letter = "d".to_owned();
-    while (0..count).any(|at| names.contains(format!("{letter}{at}").as_str())) {
-        letter.push('d');
-    }
-    (0..count).map(|at| format!("{letter}{at}")).collect()
-}
-
-/// The names in a function.
-#[derive(Default)]
-struct Names<'f> {
-    all: HashSet<&'f str>,
-    /// The names that statements define with square brackets.
-    lists: HashSet<&'f str>,
-    /// The names that statements define or declare, without those of calls.
-    targets: Vec<&'f Name>,
-}
-
-impl<'f> Names<'f> {
-    fn of(function: &'f Function) -> Names<'f> {
-        let mut names = Names::default();
-        for param in &function.params {
-            names.name(&param.name);
-            param.ty.dims.iter().for_each(|dim| names.expression(dim));
-        }
-        for result in &function.results {
-            names.name(&result.name);
-            result.ty.iter().flat_map(|ty| &ty.dims).for_each(|dim| names.expression(dim));
-        }
-        for definition in &function.definitions {
-            names.name(&definition.name);
-            names.expression(&definition.value);
-        }
-        names.body(&function.body);
-        names
-    }
-
-    fn body(&mut self, body: &'f [Stmt]) {
-        for statement in body {
-            expressions_of(statement).into_iter().for_each(|expr| self.expression(expr));
-            let targets: Vec<&Name> = match &statement.kind {
-                StmtKind::Comprehension(inner) => vec![&inner.target],
-                StmtKind::Declare(declaration) => vec![&declaration.name],
-                // A call may return a whole list.
-                StmtKind::Call { targets, .. } => {
-                    targets.iter().for_each(|target| self.name(target));
-                    Vec::new()
-                }
-                StmtKind::For { var, body, .. } => {
-                    self.name(var);
-                    self.body(body);
-                    Vec::new()
-                }
-            };
-            for target in targets {
-                self.name(target);
-                if target.element.is_some() {
-                    self.lists.insert(&target.text);
-                }
-                self.targets.push(target);
-            }
-            if let StmtKind::Comprehension(Comprehension { clauses, .. }) = &statement.kind {
-                for clause in clauses {
-                    if let Clause::In { name, .. } | Clause::Let { name, .. } = clause {
-                        self.name(name);
-                    }
-                }
-            }
-        }
-    }
-
-    fn name(&mut self, name: &'f Name) {
-        self.all.insert(&name.text);
-        if let Some(element) = &name.element {
-            self.expression(element);
-        }
-    }
-
-    fn expression(&mut self, expr: &'f Expr) {
-        match &expr.kind {
-            ExprKind::Name(text) => {
-                self.all.insert(text);
-            }
-            ExprKind::Element(name)
-            | ExprKind::Extent(name, _)
-            | ExprKind::Apply(name, _)
-            | ExprKind::CastLike(name, _) => self.name(name),
-            _ => {}
-        }
-        expr.operands().iter().for_each(|operand| self.expression(operand));
-    }
-}
-
 fn element_name(list: &Name, at: i64) -> Name {
     Name::new(format!("{}[{at}]", list.text), list.span)
 }
@@ -602,89 +435,12 @@ fn number(value: i64, span: Span) -> ExprKind {
     }
 }
 
-/// Returns true when the variable of a loop is in square brackets.
-fn is_over_stages(var: &Name, body: &[Stmt]) -> bool {
-    body_mentions_list(body, &mut |number| mentions(number, &var.text))
-}
-
-/// The names without a number of an element that statements define. A loop over stages has names
-/// of its own.
-fn targets_of(body: &[Stmt]) -> Vec<&str> {
-    let mut names = Vec::new();
-    for statement in body {
-        let own: Vec<&Name> = match &statement.kind {
-            StmtKind::Comprehension(inner) => vec![&inner.target],
-            StmtKind::Declare(declaration) => vec![&declaration.name],
-            StmtKind::Call { targets, .. } => targets.iter().collect(),
-            StmtKind::For { var, body, .. } => {
-                if !is_over_stages(var, body) {
-                    names.extend(targets_of(body));
-                }
-                Vec::new()
-            }
-        };
-        names.extend(own.into_iter().filter(|name| name.element.is_none()).map(|name| name.text.as_str()));
+/// Names for the variables of leading dimensions that the function does not use itself.
+fn leading_names(function: &Function, count: usize) -> Vec<String> {
+    let names = Names::of(function).all;
+    let mut letter = "d".to_owned();
+    while (0..count).any(|at| names.contains(format!("{letter}{at}").as_str())) {
+        letter.push('d');
     }
-    names
-}
-
-/// Returns true when a number in square brackets satisfies the test.
-fn body_mentions_list(body: &[Stmt], test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    let in_targets = body.iter().any(|statement| match &statement.kind {
-        StmtKind::Comprehension(inner) => name_mentions(&inner.target, test),
-        StmtKind::Declare(declaration) => name_mentions(&declaration.name, test),
-        StmtKind::Call { targets, .. } => targets.iter().any(|target| name_mentions(target, test)),
-        StmtKind::For { body, .. } => body_mentions_list(body, test),
-    });
-    in_targets
-        || any_expression(body, &mut |expr| match &expr.kind {
-            ExprKind::Element(name)
-            | ExprKind::Extent(name, _)
-            | ExprKind::Apply(name, _)
-            | ExprKind::CastLike(name, _) => name_mentions(name, test),
-            _ => false,
-        })
-}
-
-fn name_mentions(name: &Name, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    name.element.as_deref().is_some_and(test)
-}
-
-/// Returns true when some expression in the statements, or a part of one, satisfies the test.
-fn any_expression(body: &[Stmt], test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    body.iter().any(|statement| {
-        if let StmtKind::For { body, .. } = &statement.kind
-            && any_expression(body, test)
-        {
-            return true;
-        }
-        expressions_of(statement).into_iter().any(|expr| any_part(expr, test))
-    })
-}
-
-/// The expressions of a statement; of a loop, only its bounds.
-fn expressions_of(statement: &Stmt) -> Vec<&Expr> {
-    match &statement.kind {
-        StmtKind::Comprehension(inner) => {
-            let clauses = inner.clauses.iter().flat_map(|clause| match clause {
-                Clause::In { from, to, .. } => vec![from, to],
-                Clause::Let { value, .. } => vec![value],
-                Clause::Exists(expr) => vec![expr],
-            });
-            inner.indices.iter().chain([&inner.value]).chain(clauses).collect()
-        }
-        StmtKind::Declare(declaration) => declaration.ty.iter().flat_map(|ty| &ty.dims).collect(),
-        StmtKind::Call { arguments, .. } => arguments.iter().collect(),
-        StmtKind::For { from, to, .. } => vec![from, to],
-    }
-}
-
-fn any_part(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
-    test(expr) || expr.operands().iter().any(|operand| any_part(operand, test))
-}
-
-/// Returns true when an expression contains a name.
-fn mentions(expr: &Expr, name: &str) -> bool {
-    matches!(&expr.kind, ExprKind::Name(text) if text == name)
-        || expr.operands().iter().any(|operand| mentions(operand, name))
+    (0..count).map(|at| format!("{letter}{at}")).collect()
 }
