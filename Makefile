@@ -20,7 +20,7 @@ BENCH_OPTIONS :=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
-	wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-cuda bench-python clean
+	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-cuda bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ build: setup-rust ## Build the command, as target/release/tilewright
 
 demo: build ## Set up, build, and show what Tilewright does
 	@scripts/demo.sh "$(TILEWRIGHT)"
+
+gallery: build setup-python ## Run pipelines on test pictures, and write docs/gallery.md and target/gallery/index.html
+	.venv/bin/python scripts/gallery.py --tilewright "$(TILEWRIGHT)"
 
 wheel: setup-wheel ## Build the Python package, as target/wheels/tilewright-*.whl: it needs nothing else installed
 	scripts/build_wheel.sh $(WHEELS)
