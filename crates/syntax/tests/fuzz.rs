@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
+#[path = "../../../tests/examples.rs"]
+mod examples;
+
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
@@ -19,20 +22,12 @@ fn survives(source: &str) {
     }
 }
 
+/// Every example, and every program that the checker refuses in a test.
 fn corpus() -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut texts = Vec::new();
-    for folder in [
-        "../../examples/paper",
-        "../../examples/benchmarks",
-        "../../examples/flextensor",
-        "../../examples/images",
-        "tests/refused",
-    ] {
-        for entry in fs::read_dir(root.join(folder)).unwrap() {
-            texts.push(fs::read_to_string(entry.unwrap().path()).unwrap());
-        }
-    }
+    let refused = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let refused = fs::read_dir(refused).unwrap().map(|entry| entry.unwrap().path());
+    let paths = examples::examples().into_iter().chain(refused);
+    let mut texts: Vec<String> = paths.map(|path| fs::read_to_string(path).unwrap()).collect();
     texts.sort();
     texts
 }
