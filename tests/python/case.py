@@ -2,7 +2,8 @@
 
 A case names a function of an example, makes its inputs at several sizes, and computes the same outputs in plain NumPy.
 References see floats as float64 and return them so; the program must answer in float32 within `tolerance`.
-Integers must agree exactly, in type too.
+Integers must agree exactly, in type too. On a device they may be off by `off_by`, for programs that cut off the fractions of
+floats: a device may fuse a product with a sum, which rounds once instead of twice.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ class Case:
     reference: Callable[..., dict]  # reference(**inputs): every output by name
     sizes: list[dict[str, int]]
     tolerance: float = 1e-5  # relative and absolute, for floats
+    off_by: int = 0  # absolute, for integers on a device
 
 
 def sizes(names: str, *rows: tuple[int, ...]) -> list[dict[str, int]]:

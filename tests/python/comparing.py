@@ -16,14 +16,16 @@ def name_of(run: tuple[Case, dict]) -> str:
     return f"{case.file}:{case.function} " + ",".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def expect_agreement(tilewright: Callable[..., CompletedProcess], folder: Path, case: Case, sizes: dict, *options: str):
-    """Fails unless the command, with these options of `run`, computes what the reference does."""
+def expect_agreement(
+    tilewright: Callable[..., CompletedProcess], folder: Path, case: Case, sizes: dict, *options: str, off_by: int = 0
+):
+    """Fails unless the command, with these options of `run`, computes what the reference does; integers up to `off_by`."""
     inputs = case.inputs(np.random.default_rng(SEED), **sizes)
     actual = computed(tilewright, folder, case, inputs, *options)
     expected = case.reference(**{name: widen(value) for name, value in inputs.items()})
     assert sorted(actual) == sorted(expected)
     for name in expected:
-        compare(name, actual[name], expected[name], case.tolerance)
+        compare(name, actual[name], expected[name], case.tolerance, off_by)
 
 
 def computed(
@@ -50,11 +52,12 @@ def widen(value):
     return value
 
 
-def compare(name: str, actual: np.ndarray, expected: np.ndarray, tolerance: float):
+def compare(name: str, actual: np.ndarray, expected: np.ndarray, tolerance: float, off_by: int):
     assert actual.shape == expected.shape, name
     if expected.dtype == np.float64:
         assert actual.dtype == np.float32, name
         np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance, err_msg=name)
     else:
         assert actual.dtype == expected.dtype, name
-        np.testing.assert_array_equal(actual, expected, err_msg=name)
+        actual, expected = (array.astype(np.int64) for array in (actual, expected))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=off_by, err_msg=name)

@@ -11,15 +11,11 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import cases_benchmarks
-import cases_flextensor
-import cases_images
-import cases_paper
 from case import Case
+from cases import CASES
 from comparing import expect_agreement, name_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CASES = cases_paper.CASES + cases_benchmarks.CASES + cases_flextensor.CASES + cases_images.CASES
 AT_ONCE = min(8, os.cpu_count() or 1)  # each compiles on the processor, and uses the device for a moment
 SECONDS = 300
 
@@ -34,7 +30,7 @@ def main():
     def problem(run: tuple[Case, dict]) -> str | None:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                expect_agreement(tilewright, Path(folder), *run, "--target", target)
+                expect_agreement(tilewright, Path(folder), *run, "--target", target, off_by=run[0].off_by)
             except (AssertionError, subprocess.TimeoutExpired) as difference:
                 return f"{name_of(run)}: {str(difference).strip()}"
         return None

@@ -4,26 +4,19 @@
     pytest tests/python
 """
 
+import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-import cases_benchmarks
-import cases_camera
-import cases_filters
-import cases_flextensor
-import cases_images
-import cases_paper
-import cases_pyramids
+from cases import CASES
 from comparing import expect_agreement, name_of
 from conftest import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 FILES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.tw"))
-CASES = cases_paper.CASES + cases_benchmarks.CASES + cases_flextensor.CASES + cases_images.CASES
-CASES = CASES + cases_camera.CASES + cases_filters.CASES + cases_pyramids.CASES
 RUNS = [(case, sizes) for case in CASES for sizes in case.sizes]
 
 
@@ -45,6 +38,12 @@ def test_every_function_has_a_case():
     covered = {(case.file, case.function) for case in CASES}
     assert written - covered == set(), "functions without a case"
     assert covered - written == set(), "cases without a function"
+
+
+def test_all_cases_are_those_of_every_file():
+    files = sorted(path.stem for path in Path(__file__).parent.glob("cases_*.py"))
+    rows = [case for file in files for case in importlib.import_module(file).CASES]
+    assert sorted(map(id, rows)) == sorted(map(id, CASES))
 
 
 @pytest.mark.parametrize("file", FILES)
