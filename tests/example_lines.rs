@@ -1,6 +1,8 @@
 //! The command lines that the examples give to run themselves, for tests that use their functions
 //! and sizes: `#[path]` brings this file into them.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ use super::examples::examples;
 pub struct Line {
     pub path: PathBuf,
     name: Option<String>,
-    sizes: Vec<(String, i64)>,
+    pub sizes: Vec<(String, i64)>,
 }
 
 /// The line that each example has in its text, after `# tilewright run`.

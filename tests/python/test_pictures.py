@@ -176,8 +176,7 @@ def test_the_commands_of_the_document_work(tilewright_in, tmp_path):
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
     commands = re.findall(r"^    \$ (.*)((?:\n    (?!\$).*)*)", text, re.M)
     assert len(commands) > 5
-    # The pictures are made first, though the document begins with a use of them.
-    for command, printed in sorted(commands, key=lambda found: not found[0].startswith("python3")):
+    for command, printed in commands:
         program, *arguments = command.split()
         if program == "python3":
             subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True, capture_output=True)

@@ -1,10 +1,15 @@
 //! Compiles every function of every example with its default schedule, and with every schedule in
-//! the repository, at sizes so small and odd that all remainders occur.
+//! the repository, at sizes so small and odd that all remainders occur. Pipelines are compiled at
+//! the sizes of their own command lines.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod harness;
 
+#[path = "../../../tests/example_lines.rs"]
+mod example_lines;
+#[path = "../../../tests/examples.rs"]
+mod examples;
 #[path = "../../schedule/tests/support/mod.rs"]
 mod support;
 
@@ -12,10 +17,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tilewright::{Error, Module, Program, Schedule, VectorInstructions, parse_schedule};
-use tilewright_interp::{Inputs, count_points};
-use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, Program as Ir, Tensor, print};
+use tilewright_interp::seed::{Uniform, complete_inputs};
+use tilewright_interp::{Expected, Inputs, count_points};
+use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, Number, Program as Ir, Tensor, print};
 use tilewright_syntax::{Bindings, check, parse};
 
+use example_lines::{Line, own_lines};
 use harness::fenced_tensor::Placement;
 use harness::{Arguments, Results, difference};
 
@@ -102,12 +109,25 @@ fn inputs(program: &Ir) -> Inputs {
     inputs
 }
 
-/// Compiles for all vector instruction sets, and expects the results of the interpreter. `turn`
-/// alternates which sets run on one thread and which on two.
+/// Compiles for all vector instruction sets, and expects the results of the interpreter.
 fn expect_agreement(what: &str, program: &Program, schedule: Option<&Schedule>, turn: usize) {
     let inputs = inputs(program.ir());
     let wanted = tilewright_interp::run(program.ir(), inputs.clone())
         .unwrap_or_else(|error| panic!("{what}: {error}\n{}", print::program(program.ir())));
+    let exact = is_exact(program.ir());
+    expect_results(what, program, schedule, turn, &inputs, |found| difference(&wanted, found, exact));
+}
+
+/// Compiles for all vector instruction sets and runs; `differs` returns a difference of the results
+/// from the expected ones. `turn` alternates which sets run on one thread and which on two.
+fn expect_results(
+    what: &str,
+    program: &Program,
+    schedule: Option<&Schedule>,
+    turn: usize,
+    inputs: &Inputs,
+    differs: impl Fn(&Results) -> Option<String>,
+) {
     for (at, vectors) in harness::vectors().into_iter().enumerate() {
         let threads = 1 + (at + turn) % 2;
         let what = format!("{what} for {vectors:?} on {threads}");
@@ -120,9 +140,9 @@ fn expect_agreement(what: &str, program: &Program, schedule: Option<&Schedule>, 
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        let found = Arguments::new(&kernel, &inputs, Placement::contiguous)
-            .run(&kernel, &inputs, 2, Placement::contiguous)
-            .map(|found: Results| difference(&wanted, &found, is_exact(program.ir())));
+        let found = Arguments::new(&kernel, inputs, Placement::contiguous)
+            .run(&kernel, inputs, 2, Placement::contiguous)
+            .map(|found: Results| differs(&found));
         if let Some(message) = found.unwrap_or_else(Some) {
             panic!("{what}: {message}\n{}\n{}", kernel.schedule(), print::nest(kernel.loops()));
         }
@@ -171,6 +191,56 @@ fn images() {
 #[test]
 fn paper() {
     expect_folder("paper", 17);
+}
+
+/// Positive floats, as pixels are; other inputs from the seed alone.
+fn positive_inputs(program: &Ir) -> Inputs {
+    const SEED: u64 = 7;
+    let positive = Uniform { low: Number::Float(0.1), high: Number::Float(1.0) };
+    let mut inputs = Inputs::default();
+    for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
+        if declared.dtype.is_float() {
+            let shape = program.shape(id).unwrap();
+            let tensor = positive.tensor(&declared.name, declared.dtype, &shape, SEED).unwrap();
+            inputs.tensors.insert(declared.name.clone(), tensor);
+        }
+    }
+    for scalar in program.scalars.iter().filter(|scalar| scalar.dtype.is_float()) {
+        inputs.scalars.insert(scalar.name.clone(), positive.scalar(&scalar.name, scalar.dtype, SEED));
+    }
+    complete_inputs(program, inputs, SEED).unwrap()
+}
+
+/// Pipelines restrict their sizes, so they run at those of their own lines. They divide and cut off
+/// fractions, so elements may differ by the interpreter's bound on the effect of rounding.
+#[test]
+fn pipelines() {
+    let lines = own_lines().into_iter().filter(|line| line.starts_with("examples/pipelines/"));
+    let lines: Vec<Line> = lines.map(|line| Line::new(&line)).collect();
+    assert!(lines.len() >= 17, "only {} pipelines", lines.len());
+    for (turn, line) in lines.iter().enumerate() {
+        let name = line.path.file_stem().unwrap().to_str().unwrap();
+        let source = fs::read_to_string(&line.path).unwrap();
+        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let sizes = line.sizes.iter().map(|(size, value)| (size.as_str(), *value));
+        let program = module.program(name, sizes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let inputs = positive_inputs(program.ir());
+        let wanted = tilewright_interp::expect(program.ir(), inputs.clone())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        expect_results(name, &program, None, turn, &inputs, |found| {
+            wanted.iter().find_map(|(result, expected)| pipeline_difference(result, expected, &found[result]))
+        });
+    }
+}
+
+/// Returns a difference of a result. The bound decides no element of lens_blur, whose least cost
+/// selects pixels; such a result may differ by what rounding can explain elsewhere.
+fn pipeline_difference(name: &str, expected: &Expected, found: &Tensor) -> Option<String> {
+    if expected.not_compared(name).is_some_and(|left_out| left_out.is_whole_tensor()) {
+        let by_name = |tensor: &Tensor| Results::from([(name.to_owned(), tensor.clone())]);
+        return difference(&by_name(&expected.tensor), &by_name(found), false);
+    }
+    expected.compare(name, found).err().map(|difference| difference.to_string())
 }
 
 /// The program of a schedule: the example whose name starts the schedule's name, or at least shares
