@@ -206,7 +206,7 @@ ENTRIES = [
         "unsharp",
         "Unsharp mask",
         "Sharpens: adds to the gray picture its difference from a blurred copy. The colours of a pixel"
-        " are scaled as its gray value is.",
+        " are scaled as its gray value is. A black pixel would become 0 / 0; the scene has none.",
         "tilewright run examples/pipelines/unsharp.tw --in input=pictures/scene.png --out unsharp.png",
         (SCENE, Shown("unsharp.png", "output")),
         ("sharpen(y, x)", "output(c, y, x)"),
