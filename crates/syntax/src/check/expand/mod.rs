@@ -88,6 +88,7 @@ pub(super) fn expand(
         leading: leading_names(function, instance.leading),
         iterations: Vec::new(),
         known: signature_names(function).map(|name| name.text.clone()).collect(),
+        loops: HashMap::new(),
         statements: 0,
         diagnostics: Vec::new(),
     };
@@ -136,6 +137,9 @@ struct Expansion<'a> {
     iterations: Vec<(i64, HashMap<String, String>)>,
     /// The tensors that are not local to an iteration.
     known: HashSet<String>,
+    /// For each name that is local to iterations, with the iterations around its loop, the number of
+    /// loops that have defined it so far.
+    loops: HashMap<String, usize>,
     statements: usize,
     diagnostics: Vec<Diagnostic>,
 }
@@ -238,20 +242,35 @@ impl Expansion<'_> {
         }
         let is_local = |name: &&str| !self.known.contains(*name) && self.new_name(name).is_none();
         let locals: Vec<String> = targets_of(body).into_iter().filter(is_local).map(str::to_owned).collect();
+        let outer: String = self.iterations.iter().map(|(value, _)| format!("[{value}]")).collect();
+        let marks = self.marks(&locals, &outer);
         for value in from..to {
             if self.statements >= MOST_STATEMENTS {
                 break;
             }
             self.count(var.span);
             self.statics.insert(var.text.clone(), value);
-            let outer: String = self.iterations.iter().map(|(value, _)| format!("[{value}]")).collect();
-            let renamed = locals.iter().map(|name| (name.clone(), format!("{name}{outer}[{value}]")));
+            let renamed = locals
+                .iter()
+                .zip(&marks)
+                .map(|(name, mark)| (name.clone(), format!("{name}{outer}[{value}]{mark}")));
             self.iterations.push((value, renamed.collect()));
             let statements = self.body(body);
             self.iterations.pop();
             expanded.extend(statements);
         }
         self.statics.remove(&var.text);
+    }
+
+    /// The marks that tell the tensors of this loop's iterations from those of earlier loops with the
+    /// same names: `'2` for the second loop that defines a name.
+    fn marks(&mut self, locals: &[String], outer: &str) -> Vec<String> {
+        let mark = |name: &String| {
+            let loops = self.loops.entry(format!("{name}{outer}")).or_default();
+            *loops += 1;
+            if *loops == 1 { String::new() } else { format!("'{loops}") }
+        };
+        locals.iter().map(mark).collect()
     }
 
     fn new_name(&self, name: &str) -> Option<&String> {

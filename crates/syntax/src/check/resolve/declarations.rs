@@ -152,6 +152,8 @@ impl Resolver<'_> {
     /// underscores if another tensor has that name.
     fn unique_name(&mut self, name: &str, scope: &Scope) -> String {
         let is_element = name.contains('[');
+        // The mark of a later loop with the same name is left out: more underscores tell them apart.
+        let name = name.split('\'').next().unwrap_or(name);
         let name = name.replace("][", "_").replace('[', "_").replace(']', "");
         let mut unique = match &scope.prefix {
             Some(prefix) => format!("{prefix}.{name}"),
