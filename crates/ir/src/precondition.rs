@@ -7,6 +7,7 @@
 //! `G*(C/G) == C`, and that `C` is at least `G`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,27 @@ impl Precondition {
     /// The precondition with other sides.
     pub fn map(&self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) -> Precondition {
         Precondition { left: map(&self.left), right: map(&self.right), ..self.clone() }
+    }
+
+    /// A quotient or remainder of the sides whose divisor `map` makes 0, as a quotient without a
+    /// value.
+    pub(crate) fn quotient_by_zero(
+        &self,
+        map: &mut impl FnMut(&IndexExpr) -> IndexExpr,
+    ) -> Option<IndexExpr> {
+        let mut found = None;
+        for side in [&self.left, &self.right] {
+            side.any_atom(&mut |atom| {
+                if let Atom::FloorDiv(pair) | Atom::Mod(pair) = atom
+                    && map(&pair.1).as_constant() == Some(0)
+                {
+                    let quotient = (map(&pair.0), IndexExpr::constant(0));
+                    found = Some(IndexExpr::atom(Atom::FloorDiv(Arc::new(quotient))));
+                }
+                found.is_some()
+            });
+        }
+        found
     }
 
     /// The comparison as text: `C % G == 0`.

@@ -144,3 +144,26 @@ fn a_scalar_in_a_precondition_stays_known() {
 fn requires_is_an_ordinary_name_elsewhere() {
     program("def f(float(N) requires) -> y requires N > 1 { y(i) = requires(i) }");
 }
+
+#[test]
+fn a_precondition_without_a_value_is_refused() {
+    let quotient = "def f(float(N) x, int k) -> (y) requires N / (k - 3) >= 0 { y(i) = x(i) }";
+    assert_eq!(codes(quotient, &[("k", 4)]), []);
+    for sizes in [vec![("k", 3)], vec![("k", 3), ("N", 7)]] {
+        let found = checked(quotient, &sizes).diagnostics;
+        assert_eq!(found[0].message, "the precondition `N/(k - 3) >= 0` divides by 0");
+        assert_eq!(found.len(), 1);
+    }
+    let mistakes = program(quotient).at_sizes(&[3, 7]).unwrap_err();
+    assert!(mistakes[0].to_string().ends_with("has no value at these sizes: it divides by 0"), "{mistakes:?}");
+    let guarded = "def f(float(N) x, int k) -> (y) requires k != 3, N / (k - 3) >= 0 { y(i) = x(i) }";
+    let found = checked(guarded, &[("k", 3)]).diagnostics;
+    assert_eq!(found[0].message, "the sizes violate the precondition `k != 3`");
+    let large = "def f(float(N) x) -> (y) requires N + 9223372036854775807 > N { y(i) = x(i) }";
+    let found = checked(large, &[("N", 4)]).diagnostics;
+    assert_eq!(found[0].message, "a number in the precondition `N + 9223372036854775807 > N` is too large");
+    assert!(program(large).at_sizes(&[4]).is_err());
+    let called = "def g(float(C) x, int G) -> (y) requires C % G == 0 { y(i) = x(i) }
+        def f(float(C) x) -> (y) { y = g(x, 0) }";
+    assert_eq!(codes(called, &[]), [Code::InvalidRange]);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::finding::{AccessId, Finding, LargeNumber};
+use super::finding::{AccessId, Finding, LargeNumber, Undefined};
 use super::witness::Witness;
 use crate::expr::Access;
 use crate::precondition::Precondition;
@@ -29,6 +29,14 @@ pub fn describe(finding: &Finding, unchecked: &UncheckedProgram) -> String {
         Finding::PreconditionFails(at) => {
             let precondition = &unchecked.preconditions[*at];
             format!("the precondition {} fails at these sizes", precondition.text(unchecked))
+        }
+        Finding::PreconditionUndefined(at, reason) => {
+            let precondition = &unchecked.preconditions[*at];
+            let reason = match reason {
+                Undefined::DivisionByZero => "it divides by 0",
+                Undefined::TooLarge => "a number in it exceeds 64 bits",
+            };
+            format!("the precondition {} has no value at these sizes: {reason}", precondition.text(unchecked))
         }
         Finding::Unsatisfiable(at) => {
             let precondition = &unchecked.preconditions[*at];

@@ -4,11 +4,22 @@
 use super::witness::Witness;
 use crate::program::{TensorId, VarId};
 
+/// Why a comparison of sizes has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undefined {
+    /// A divisor is 0.
+    DivisionByZero,
+    /// A number exceeds 64 bits.
+    TooLarge,
+}
+
 /// A mistake in an unchecked program, or a claim that is neither proved nor refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The precondition at this position fails at the given sizes.
     PreconditionFails(usize),
+    /// The precondition at this position has no value at the given sizes.
+    PreconditionUndefined(usize, Undefined),
     /// No sizes satisfy the precondition at this position together with the others.
     Unsatisfiable(usize),
     /// A number that does not fit 64-bit arithmetic.

@@ -37,7 +37,7 @@ pub use definedness::Definedness;
 pub use description::describe;
 pub(crate) use description::describe_failure;
 pub use facts::{Facts, fact_alternatives};
-pub use finding::{AccessId, Finding, LargeNumber};
+pub use finding::{AccessId, Finding, LargeNumber, Undefined};
 pub use witness::Witness;
 
 use crate::index::IndexExpr;

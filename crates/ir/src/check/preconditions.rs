@@ -1,9 +1,10 @@
-//! Reports preconditions that fail at the given sizes, and preconditions that no sizes satisfy.
+//! Reports preconditions that fail or have no value at the given sizes, and preconditions that no
+//! sizes satisfy.
 
 use super::Checker;
-use super::finding::Finding;
+use super::finding::{Finding, Undefined};
 use crate::expr::BinaryOp;
-use crate::index::IndexExpr;
+use crate::index::{Atom, IndexExpr};
 use crate::interval::Knowledge;
 use crate::precondition::{Precondition, facts, least_value};
 use crate::program::{Range, SymbolId, VarId};
@@ -15,7 +16,13 @@ pub(super) fn check(checker: &mut Checker<'_>) -> bool {
     let unchecked = checker.unchecked;
     let all = 0..unchecked.preconditions.len();
     let fails = |at: &usize| unchecked.preconditions[*at].holds() == Some(false);
+    let undefined = |at: usize| {
+        undefined(&unchecked.preconditions[at]).map(|reason| Finding::PreconditionUndefined(at, reason))
+    };
     let mut found: Vec<Finding> = all.clone().filter(fails).map(Finding::PreconditionFails).collect();
+    if found.is_empty() {
+        found.extend(all.clone().filter_map(undefined));
+    }
     if found.is_empty() {
         let refuted = all.clone().find(|at| is_refuted(unchecked, *at));
         found.extend(refuted.map(Finding::Unsatisfiable));
@@ -23,6 +30,21 @@ pub(super) fn check(checker: &mut Checker<'_>) -> bool {
     let is_found = !found.is_empty();
     checker.findings.extend(found);
     is_found
+}
+
+/// The reason why a precondition has no value, whatever the sizes that are not given.
+fn undefined(precondition: &Precondition) -> Option<Undefined> {
+    let sides = [&precondition.left, &precondition.right];
+    let divides_by_zero = |atom: &Atom| match atom {
+        Atom::FloorDiv(pair) | Atom::Mod(pair) => pair.1.as_constant() == Some(0),
+        _ => false,
+    };
+    if sides.iter().any(|side| side.any_atom(&mut |atom| divides_by_zero(atom))) {
+        return Some(Undefined::DivisionByZero);
+    }
+    let is_too_large = |atom: &Atom| matches!(atom, Atom::Overflow);
+    let too_large = sides.iter().any(|side| side.any_atom(&mut |atom| is_too_large(atom)));
+    too_large.then_some(Undefined::TooLarge)
 }
 
 /// Returns true when the precondition fails wherever those before it hold.

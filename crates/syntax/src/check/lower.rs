@@ -177,7 +177,7 @@ pub(super) fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr>
             }
             if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
                 assume_positive(&operands[1], model);
-                if matches!(operands[1].kind, ValueKind::Int(0, _)) {
+                if right.as_constant() == Some(0) {
                     model.report(Diagnostic::error(Code::InvalidRange, operands[1].span, "division by zero"));
                     return None;
                 }

@@ -20,6 +20,7 @@ pub(super) fn message(model: &Model, unchecked: &UncheckedProgram, finding: &Fin
     let words = MessageContext { model, unchecked };
     match finding {
         Finding::PreconditionFails(at) => words.precondition_fails(*at),
+        Finding::PreconditionUndefined(at, reason) => words.precondition_undefined(*at, *reason),
         Finding::Unsatisfiable(at) => words.unsatisfiable(*at),
         Finding::TooLarge(large) => words.too_large(*large),
         Finding::EmptyRange(var) => words.empty_range(*var),

@@ -1,5 +1,7 @@
 //! Makes the messages about preconditions that fail, or that no sizes satisfy.
 
+use tilewright_ir::check::Undefined;
+
 use super::MessageContext;
 use crate::check::model::ModelPrecondition;
 use crate::check::preconditions::{sides_text, values_text};
@@ -21,6 +23,30 @@ impl MessageContext<'_> {
             false => format!("here {values}, and {sides}"),
         };
         with_call(own, Diagnostic::error(Code::Precondition, own.span, message).label(label))
+    }
+
+    /// A precondition that has no value at the given sizes.
+    pub(super) fn precondition_undefined(&self, at: usize, reason: Undefined) -> Diagnostic {
+        let own = &self.model.preconditions[at];
+        let general = own.in_program();
+        let message = match reason {
+            Undefined::DivisionByZero => {
+                format!("the precondition `{}` divides by 0", general.text(self.model))
+            }
+            Undefined::TooLarge => {
+                format!("a number in the precondition `{}` is too large", general.text(self.model))
+            }
+        };
+        let diagnostic = Diagnostic::error(Code::Precondition, own.span, message);
+        let values = values_text(self.model, &general);
+        let diagnostic = match values.is_empty() {
+            true => diagnostic,
+            false => diagnostic.label(format!("here {values}")),
+        };
+        with_call(own, match reason {
+            Undefined::DivisionByZero => diagnostic.help("require before it that the divisor is not 0"),
+            Undefined::TooLarge => diagnostic.note("sizes are 64-bit integers"),
+        })
     }
 
     /// A precondition that never holds.
