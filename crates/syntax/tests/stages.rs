@@ -41,3 +41,34 @@ fn two_loops_may_use_the_same_names_in_their_iterations() {
     let text = checked(tensors).unwrap();
     assert!(text.contains("t_0 : float32(N)") && text.contains("t_0_0 : int32(M, 3)"), "{text}");
 }
+
+/// A function that returns a list of three tensors, and the body of a caller.
+fn with_list(results: &str, body: &str) -> Result<String, Vec<Code>> {
+    checked(&format!(
+        "def three(float(N) x) -> (g[3]) {{ g[0](i) = x(i)\n g[1](i) = 2 * x(i)\n g[2](i) = 3 * x(i) }}
+         def f(float(N) x) -> ({results}) {{ {body} }}"
+    ))
+}
+
+#[test]
+fn every_tensor_of_a_returned_list_has_a_place() {
+    assert!(with_list("y[3]", "y = three(x)").is_ok());
+    assert!(with_list("y[4]", "y = three(x)\n y[3](i) = x(i)").is_ok());
+    assert_eq!(with_list("y[2]", "y = three(x)"), Err(vec![Code::RankMismatch]));
+    assert_eq!(with_list("y[2]", "y[0] = three(x)\n y[1](i) = x(i)"), Err(vec![Code::RankMismatch]));
+}
+
+#[test]
+fn a_call_in_a_loop_over_stages_returns_a_list_of_the_iteration() {
+    let body = "a[0](i) = x(i)
+        for k in 0:2 { p = three(a[k])\n a[k + 1](i) = p[0](i) + p[2](i) }
+        for k in 2:3 { p = three(a[k])\n a[k + 1](i) = p[k - 1](i) }
+        y(i) = a[3](i)";
+    let written = "a[0](i) = x(i)
+        p = three(a[0])\n a[1](i) = p[0](i) + p[2](i)\n q = three(a[1])\n a[2](i) = q[0](i) + q[2](i)
+        r = three(a[2])\n a[3](i) = r[1](i)
+        y(i) = a[3](i)";
+    let text = with_list("y", body).unwrap();
+    let renamed = text.replace("p_0_", "p_").replace("p_1_", "q_").replace("p_2_", "r_");
+    assert_eq!(renamed, with_list("y", written).unwrap());
+}

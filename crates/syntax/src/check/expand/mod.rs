@@ -87,6 +87,7 @@ pub(super) fn expand(
         types: &instance.types,
         leading: leading_names(function, instance.leading),
         iterations: Vec::new(),
+        result_lists: Vec::new(),
         known: signature_names(function).map(|name| name.text.clone()).collect(),
         loops: HashMap::new(),
         statements: 0,
@@ -135,6 +136,8 @@ struct Expansion<'a> {
     /// For each loop around a statement, the number of its iteration, and the new names of the
     /// tensors that belong to the iteration.
     iterations: Vec<(i64, HashMap<String, String>)>,
+    /// The results that are lists, with their numbers of tensors.
+    result_lists: Vec<(Name, i64)>,
     /// The tensors that are not local to an iteration.
     known: HashSet<String>,
     /// For each name that is local to iterations, with the iterations around its loop, the number of
@@ -170,6 +173,7 @@ impl Expansion<'_> {
             self.diagnostics.push(Diagnostic::error(Code::InvalidSize, result.name.span, message));
             return Vec::new();
         }
+        self.result_lists.push((result.name.clone(), count));
         let element =
             |at| Declaration { ty: ty.clone(), name: element_name(&result.name, at), ..result.clone() };
         (0..count).map(element).collect()
@@ -312,8 +316,8 @@ impl Expansion<'_> {
     fn targets(&mut self, targets: &[Name], callee: &Name, arguments: &[Expr]) -> Vec<Name> {
         let function = self.module.function(&callee.text);
         let mut all = Vec::new();
-        for (at, target) in targets.iter().enumerate() {
-            let mut target = target.clone();
+        for (at, written) in targets.iter().enumerate() {
+            let mut target = written.clone();
             self.name(&mut target);
             let count = function
                 .and_then(|function| function.results.get(at)?.name.element.as_deref())
@@ -322,23 +326,49 @@ impl Expansion<'_> {
                     static_value(count, &call_statics(function, arguments, &self.statics))
                 });
             match count {
-                Some(count) => all
-                    .extend((0..count.clamp(0, MOST_STATEMENTS as i64)).map(|at| element_name(&target, at))),
+                Some(count) => {
+                    self.refuse_surplus_elements(written, callee, count);
+                    let elements = 0..count.clamp(0, MOST_STATEMENTS as i64);
+                    all.extend(elements.map(|at| element_name(&target, at)));
+                }
                 None => all.push(target),
             }
         }
         all
     }
 
-    /// Replaces the number of an element by its value.
+    /// Refuses a target that cannot receive all tensors of the list that a call returns.
+    fn refuse_surplus_elements(&mut self, target: &Name, callee: &Name, count: i64) {
+        let name = &target.text;
+        let returned = format!("`{}` returns a list of {count} tensors", callee.text);
+        if target.element.is_some() {
+            let message = format!("{returned}, but the target is one tensor");
+            let help = format!("give the whole list a name: `{name} = {}(…)`, then use `{name}[0]`", callee.text);
+            self.diagnostics.push(Diagnostic::error(Code::RankMismatch, target.span, message).help(help));
+            return;
+        }
+        let own = self.result_lists.iter().find(|(own, _)| own.text == *name);
+        if let Some((own, wanted)) = own.filter(|(_, wanted)| *wanted < count) {
+            let message = format!("{returned}, but the result `{name}` has {wanted}");
+            let help = format!(
+                "write `-> ({name}[{count}])`, or give the list another name and define each `{name}[…]` by it"
+            );
+            let diagnostic = Diagnostic::error(Code::RankMismatch, target.span, message);
+            self.diagnostics.push(diagnostic.secondary_label(own.span, "the result").help(help));
+        }
+    }
+
+    /// Replaces the number of an element by its value, and the name of an iteration's tensor or list
+    /// by its new name.
     fn name(&mut self, name: &mut Name) {
+        if let Some(renamed) = self.new_name(&name.text) {
+            name.text = renamed.clone();
+        }
         if let Some(number) = name.element.take() {
             match static_value(&number, &self.statics) {
                 Some(number) => name.text = format!("{}[{number}]", name.text),
                 None => self.report_open_element(name, &number),
             }
-        } else if let Some(renamed) = self.new_name(&name.text) {
-            name.text = renamed.clone();
         }
     }
 

@@ -152,9 +152,7 @@ impl Resolver<'_> {
     /// underscores if another tensor has that name.
     fn unique_name(&mut self, name: &str, scope: &Scope) -> String {
         let is_element = name.contains('[');
-        // The mark of a later loop with the same name is left out: more underscores tell them apart.
-        let name = name.split('\'').next().unwrap_or(name);
-        let name = name.replace("][", "_").replace('[', "_").replace(']', "");
+        let name = without_marks(name).replace("][", "_").replace('[', "_").replace(']', "");
         let mut unique = match &scope.prefix {
             Some(prefix) => format!("{prefix}.{name}"),
             None => name,
@@ -322,4 +320,12 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// The name of an iteration's tensor without the mark that tells its loop from earlier ones: `t[0]`
+/// for `t[0]'2`.
+fn without_marks(name: &str) -> String {
+    let mut parts = name.split('\'');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| name + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
 }
