@@ -155,7 +155,10 @@ fn a_precondition_without_a_value_is_refused() {
         assert_eq!(found.len(), 1);
     }
     let mistakes = program(quotient).at_sizes(&[3, 7]).unwrap_err();
-    assert!(mistakes[0].to_string().ends_with("has no value at these sizes: it divides by 0"), "{mistakes:?}");
+    assert!(
+        mistakes[0].to_string().ends_with("has no value at these sizes: it divides by 0"),
+        "{mistakes:?}"
+    );
     let guarded = "def f(float(N) x, int k) -> (y) requires k != 3, N / (k - 3) >= 0 { y(i) = x(i) }";
     let found = checked(guarded, &[("k", 3)]).diagnostics;
     assert_eq!(found[0].message, "the sizes violate the precondition `k != 3`");

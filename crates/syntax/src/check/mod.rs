@@ -132,7 +132,9 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
         false => check_function(module, function, bindings).diagnostics,
     };
     let on_tensors = module.functions.iter().filter(is_closed).map(on_tensors_of);
-    let found = on_numbers.chain(on_tensors).flatten();
+    let on_types =
+        module.functions.iter().map(|function| expand::undetermined_type(function).into_iter().collect());
+    let found = on_types.chain(on_numbers).chain(on_tensors).flatten();
     diagnostics
         .extend(found.filter(|diagnostic| already_reported.insert((diagnostic.code, diagnostic.primary.0))));
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);

@@ -50,6 +50,17 @@ pub(super) fn is_generic(function: &Function) -> bool {
     !function.type_params.is_empty() || function.params.iter().any(has_dimensions)
 }
 
+/// The mistake of a type parameter that no argument can determine, if the function has one.
+pub(super) fn undetermined_type(function: &Function) -> Option<Diagnostic> {
+    let has_type = |name: &Name| {
+        function.params.iter().any(|param| param.ty.parameter.as_deref() == Some(name.text.as_str()))
+    };
+    let name = function.type_params.iter().find(|name| !has_type(name))?;
+    let message = format!("no parameter has the type `{}`, so no call determines it", name.text);
+    let help = format!("give a parameter this type, as in `{}(N) x`, or write the type itself", name.text);
+    Some(Diagnostic::error(Code::TypeMismatch, name.span, message).help(help))
+}
+
 /// Returns true for `..`.
 pub(super) fn is_dimensions(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Dimensions)
@@ -343,7 +354,8 @@ impl Expansion<'_> {
         let returned = format!("`{}` returns a list of {count} tensors", callee.text);
         if target.element.is_some() {
             let message = format!("{returned}, but the target is one tensor");
-            let help = format!("give the whole list a name: `{name} = {}(…)`, then use `{name}[0]`", callee.text);
+            let help =
+                format!("give the whole list a name: `{name} = {}(…)`, then use `{name}[0]`", callee.text);
             self.diagnostics.push(Diagnostic::error(Code::RankMismatch, target.span, message).help(help));
             return;
         }

@@ -43,10 +43,13 @@ impl MessageContext<'_> {
             true => diagnostic,
             false => diagnostic.label(format!("here {values}")),
         };
-        with_call(own, match reason {
-            Undefined::DivisionByZero => diagnostic.help("require before it that the divisor is not 0"),
-            Undefined::TooLarge => diagnostic.note("sizes are 64-bit integers"),
-        })
+        with_call(
+            own,
+            match reason {
+                Undefined::DivisionByZero => diagnostic.help("require before it that the divisor is not 0"),
+                Undefined::TooLarge => diagnostic.note("sizes are 64-bit integers"),
+            },
+        )
     }
 
     /// A precondition that never holds.

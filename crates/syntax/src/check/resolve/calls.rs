@@ -207,6 +207,10 @@ impl Resolver<'_> {
                 return None;
             }
         }
+        if let Some(mistake) = expand::undetermined_type(function) {
+            self.report(mistake);
+            return None;
+        }
         let types = self.argument_types(function, arguments, scope);
         let leading = self.leading_dimensions(function, arguments, scope)?;
         let instance = Instance { statics, types, leading };
