@@ -322,18 +322,28 @@ fn strip_widening(value: Expr) -> Expr {
 /// literals, and is not a mere literal. Such a value is an index, and exact. A cast to int64
 /// preserves every index; a cast to a narrower type wraps.
 fn is_pure_index(value: &Value, model: &Model) -> bool {
-    is_index_ignoring_casts(&[DType::Int64], value, model)
+    is_index_ignoring_casts(&[DType::Int64], false, value, model)
+}
+
+/// Returns true when the value consists of the same parts as an index, but with operators on bits or
+/// powers that no index has, such as `2 ** i`. It is computed in 64 bits, and converted once.
+fn is_bits_of_index(value: &Value, model: &Model) -> bool {
+    has_bit_operation(value)
+        && type_of(value, model) != PartialType::Int
+        && is_index_ignoring_casts(&[DType::Int64], true, value, model)
 }
 
 /// Like `is_pure_index`, for a value inside a subscript, where a cast to int32 changes nothing
 /// either.
 pub(super) fn is_pure_subscript(value: &Value, model: &Model) -> bool {
-    is_index_ignoring_casts(&[DType::Int32, DType::Int64], value, model)
+    is_index_ignoring_casts(&[DType::Int32, DType::Int64], false, value, model)
 }
 
-/// Returns true when the value is an index after casts to the given types are ignored.
-fn is_index_ignoring_casts(casts: &[DType], value: &Value, model: &Model) -> bool {
-    fn parts(casts: &[DType], value: &Value, model: &Model, any: &mut bool) -> bool {
+/// Returns true when the value is an index after casts to the given types are ignored. `bits` allows
+/// every operator on bits.
+fn is_index_ignoring_casts(casts: &[DType], bits: bool, value: &Value, model: &Model) -> bool {
+    fn parts(casts: &[DType], bits: bool, value: &Value, model: &Model, any: &mut bool) -> bool {
+        let mut part = |operand: &Value| parts(casts, bits, operand, model, any);
         match &value.kind {
             ValueKind::Int(_, Suffix::None) => true,
             ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => {
@@ -344,22 +354,18 @@ fn is_index_ignoring_casts(casts: &[DType], value: &Value, model: &Model) -> boo
                 *any = true;
                 matches!(model.scalars[scalar.index()].dtype, DType::Int32 | DType::Int64)
             }
-            ValueKind::Unary(UnaryOp::Neg | UnaryOp::Complement, operand) => {
-                parts(casts, operand, model, any)
-            }
+            ValueKind::Unary(UnaryOp::Neg | UnaryOp::Complement, operand) => part(operand),
             ValueKind::Binary(op, operands) if op.is_on_integers() => match index_form(*op, operands) {
-                Some((_, at)) => parts(casts, &operands[at], model, any),
-                None => false,
+                Some((_, at)) => part(&operands[at]),
+                None => bits && operands.iter().all(part),
             },
-            ValueKind::Cast(dtype, operand) if casts.contains(dtype) => parts(casts, operand, model, any),
-            ValueKind::Binary(op, operands) if is_index_operator(*op) => {
-                operands.iter().all(|operand| parts(casts, operand, model, any))
-            }
+            ValueKind::Cast(dtype, operand) if casts.contains(dtype) => part(operand),
+            ValueKind::Binary(op, operands) if is_index_operator(*op) => operands.iter().all(part),
             _ => false,
         }
     }
     let mut any = false;
-    parts(casts, value, model, &mut any) && any
+    parts(casts, bits, value, model, &mut any) && any
 }
 
 /// Lowers the value to a typed expression of `wanted`, which is a compute type, or returns `None`
@@ -374,6 +380,7 @@ pub(super) fn lower_as(value: &Value, wanted: DType, model: &mut Model) -> Optio
         return Some(Expr { dtype: wanted, kind: ExprKind::Index(Box::new(lowered)) });
     }
     let own = match type_of(value, model) {
+        _ if wanted != DType::Bool && is_bits_of_index(value, model) => DType::Int64,
         PartialType::Definite(dtype) => dtype,
         // A literal condition is not a truth value: it is computed as an int32 and compared with 0.
         _ if wanted == DType::Bool => DType::Int32,
@@ -531,16 +538,19 @@ fn condition(value: &Value, model: &mut Model) -> Option<Expr> {
         return lower_as(value, DType::Bool, model);
     }
     // The exact value of an index is compared.
-    let compute = if is_pure_index(value, model) { DType::Int64 } else { dtype.compute_type() };
+    let exact = is_pure_index(value, model) || is_bits_of_index(value, model);
+    let compute = if exact { DType::Int64 } else { dtype.compute_type() };
     let number = lower_as(value, compute, model)?;
     Some(Expr::binary(BinaryOp::NotEqual, number, Expr::literal(compute, Number::Int(0))))
 }
 
 fn comparison(op: BinaryOp, operands: &[Value; 2], model: &mut Model) -> Option<Expr> {
     let ty = common_type(operands.as_slice(), &operands[0], model)?;
-    let exact = operands
-        .iter()
-        .all(|operand| is_pure_index(operand, model) || matches!(type_of(operand, model), PartialType::Int));
+    let exact = operands.iter().all(|operand| {
+        is_pure_index(operand, model)
+            || is_bits_of_index(operand, model)
+            || matches!(type_of(operand, model), PartialType::Int)
+    });
     let ordering = !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
     let truth = operands.iter().find(|operand| type_of(operand, model) == PartialType::Definite(DType::Bool));
     if let (true, Some(truth)) = (ordering, truth) {
