@@ -1,4 +1,5 @@
-//! Tests of values of variables and sizes: they are computed in 64 bits, also with operators on bits.
+//! Tests of values of variables and sizes: they are computed in 64 bits, also with operators on
+//! bits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -20,7 +20,8 @@ impl UncheckedProgram {
         let values: Vec<Option<i64>> = self.symbols.iter().map(|symbol| symbol.value).collect();
         self.map_indices(&mut |index| substitute_values(index, &values));
         for (own, general) in self.preconditions.iter_mut().zip(&general.preconditions) {
-            // Elsewhere a quotient by 0 is 0, which would make the comparison hold or fail by chance.
+            // Elsewhere a quotient by 0 is 0, which would make the comparison hold or fail by
+            // chance.
             let quotient = general.quotient_by_zero(&mut |index| substitute_values(index, &values));
             quotient.into_iter().for_each(|quotient| own.left = quotient);
         }

@@ -325,8 +325,8 @@ fn is_pure_index(value: &Value, model: &Model) -> bool {
     is_index_ignoring_casts(&[DType::Int64], false, value, model)
 }
 
-/// Returns true when the value consists of the same parts as an index, but with operators on bits or
-/// powers that no index has, such as `2 ** i`. It is computed in 64 bits, and converted once.
+/// Returns true when the value consists of the same parts as an index, but with operators on bits
+/// or powers that no index has, such as `2 ** i`. It is computed in 64 bits, and converted once.
 fn is_bits_of_index(value: &Value, model: &Model) -> bool {
     has_bit_operation(value)
         && type_of(value, model) != PartialType::Int
@@ -339,8 +339,8 @@ pub(super) fn is_pure_subscript(value: &Value, model: &Model) -> bool {
     is_index_ignoring_casts(&[DType::Int32, DType::Int64], false, value, model)
 }
 
-/// Returns true when the value is an index after casts to the given types are ignored. `bits` allows
-/// every operator on bits.
+/// Returns true when the value is an index after casts to the given types are ignored. `bits`
+/// allows every operator on bits.
 fn is_index_ignoring_casts(casts: &[DType], bits: bool, value: &Value, model: &Model) -> bool {
     fn parts(casts: &[DType], bits: bool, value: &Value, model: &Model, any: &mut bool) -> bool {
         let mut part = |operand: &Value| parts(casts, bits, operand, model, any);

@@ -18,7 +18,7 @@ use tilewright_ir::{
 use super::preconditions;
 use super::reason::Reason;
 use super::value::Value;
-use crate::ast::AssignOp;
+use crate::ast::{AssignOp, Name};
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 use crate::storage_order::StorageOrder;
@@ -36,6 +36,8 @@ pub(super) struct Model {
     pub vars: Vec<Var>,
     pub loops: Vec<Loop>,
     pub statements: Vec<Statement>,
+    /// The views that the checked function itself defines.
+    pub views: Vec<DefinedView>,
     /// The extents that calls require to be equal.
     pub equal_sizes: Vec<EqualSizes>,
     /// The variables that index dimensions of different sizes.
@@ -153,6 +155,14 @@ pub(super) struct LoweredViewRead {
     pub indices: Vec<IndexExpr>,
     pub ends: Vec<IndexExpr>,
     pub span: Span,
+}
+
+/// The definition of a view.
+#[derive(Clone)]
+pub(super) struct DefinedView {
+    pub name: Name,
+    /// Whether a statement reads the view, passes it to a function or makes another view of it.
+    pub is_used: bool,
 }
 
 /// A comparison of sizes that must hold.

@@ -151,8 +151,8 @@ struct Expansion<'a> {
     result_lists: Vec<(Name, i64)>,
     /// The tensors that are not local to an iteration.
     known: HashSet<String>,
-    /// For each name that is local to iterations, with the iterations around its loop, the number of
-    /// loops that have defined it so far.
+    /// For each name that is local to iterations, with the iterations around its loop, the number
+    /// of loops that have defined it so far.
     loops: HashMap<String, usize>,
     statements: usize,
     diagnostics: Vec<Diagnostic>,
@@ -277,8 +277,8 @@ impl Expansion<'_> {
         self.statics.remove(&var.text);
     }
 
-    /// The marks that tell the tensors of this loop's iterations from those of earlier loops with the
-    /// same names: `'2` for the second loop that defines a name.
+    /// The marks that tell the tensors of this loop's iterations from those of earlier loops with
+    /// the same names: `'2` for the second loop that defines a name.
     fn marks(&mut self, locals: &[String], outer: &str) -> Vec<String> {
         let mark = |name: &String| {
             let loops = self.loops.entry(format!("{name}{outer}")).or_default();
@@ -370,8 +370,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Replaces the number of an element by its value, and the name of an iteration's tensor or list
-    /// by its new name.
+    /// Replaces the number of an element by its value, and the name of an iteration's tensor or
+    /// list by its new name.
     fn name(&mut self, name: &mut Name) {
         if let Some(renamed) = self.new_name(&name.text) {
             name.text = renamed.clone();

@@ -18,6 +18,7 @@ mod statements;
 mod views;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tilewright_ir::{TensorId, VarId};
 
@@ -31,7 +32,7 @@ use crate::span::Span;
 
 pub(super) use scalar_functions::diagnose as diagnose_scalar_function;
 pub(super) use signature::builtin_named;
-use views::ViewState;
+use views::{View, ViewState};
 
 /// The help text for a range that depends on data, or for a loop that depends on a variable.
 pub(super) const DEPENDENT_RANGE_HELP: &str =
@@ -74,6 +75,9 @@ struct Resolver<'a> {
     reserved_names: HashSet<String>,
     /// The prefixes of the names of temporaries, one per call.
     prefixes: HashSet<String>,
+    /// The views in `model.views`, by their addresses. The views stay alive here, so that no
+    /// address is used twice.
+    defined_views: HashMap<*const View, (Rc<View>, usize)>,
     /// The position of the outermost call of a function on numbers that is being replaced.
     call_span: Option<Span>,
     /// Whether the value of such a call was too large. No further call is replaced then, because
@@ -177,6 +181,7 @@ impl<'a> Resolver<'a> {
             tensor_names: HashSet::new(),
             reserved_names: HashSet::new(),
             prefixes: HashSet::new(),
+            defined_views: HashMap::new(),
             call_span: None,
             has_too_large_value: false,
             expansions: 0,

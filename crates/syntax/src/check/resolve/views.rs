@@ -11,7 +11,7 @@ use tilewright_ir::{BinaryOp, TensorId};
 
 use super::{Resolver, Scope, StatementScope, rank_text};
 use crate::ast::{Expr, ExprKind, Name};
-use crate::check::model::{Source, ViewRead};
+use crate::check::model::{DefinedView, Source, ViewRead};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -151,6 +151,11 @@ impl Resolver<'_> {
             return;
         }
         let view = self.view(function, callee, arguments, scope);
+        // A called function is checked by itself too.
+        if let (Some(view), true) = (&view, self.call_stack.is_empty()) {
+            self.defined_views.insert(Rc::as_ptr(view), (view.clone(), self.model.views.len()));
+            self.model.views.push(DefinedView { name: target.clone(), is_used: false });
+        }
         scope.views.insert(target.text.clone(), view.map_or(ViewState::Mistaken, ViewState::Defined));
     }
 
@@ -164,7 +169,12 @@ impl Resolver<'_> {
     /// The view of this name. Reports a name that is used too early.
     pub(super) fn known_view(&mut self, name: &Name, state: &ViewState) -> Option<Rc<View>> {
         match state {
-            ViewState::Defined(view) => Some(view.clone()),
+            ViewState::Defined(view) => {
+                if let Some((_, at)) = self.defined_views.get(&Rc::as_ptr(view)) {
+                    self.model.views[*at].is_used = true;
+                }
+                Some(view.clone())
+            }
             ViewState::Mistaken => None,
             ViewState::Later => {
                 let message = format!("the view `{}` is used before it is defined", name.text);
