@@ -13,7 +13,7 @@
 use std::cell::Cell;
 
 use crate::ids::Ids;
-use crate::index::{Atom, IndexExpr};
+use crate::index::{Atom, IndexExpr, Term, floor_div, greatest_common_divisor};
 use crate::interval::{Knowledge, is_nonnegative_by_least_values, lower_bound, upper_bound};
 
 /// The maximal number of replacements that one proof may try.
@@ -115,6 +115,9 @@ impl<I: Ids> Search<'_, I> {
         }
         if !self.spend() || goal.is_overflow() {
             return false;
+        }
+        if let Some(divided) = without_common_factor(goal) {
+            return self.eliminate(&divided, more);
         }
         let Some(atom) = self.next_atom(goal) else {
             return is_nonnegative_by_least_values(goal, self.known);
@@ -255,6 +258,23 @@ fn quotient_bounds<I: Ids>(
     goals
 }
 
+/// The goal divided by the common factor of its coefficients, if there is one: `2*q - 3 >= 0` is
+/// `q - 2 >= 0` for an integer `q`, and then a quotient `q` can be replaced without a loss.
+fn without_common_factor<I: Ids>(goal: &IndexExpr<I>) -> Option<IndexExpr<I>> {
+    let mut coefficients = goal.terms().iter().map(|term| term.coefficient);
+    let first = coefficients.next()?;
+    let factor = coefficients.fold(first, greatest_common_divisor).saturating_abs();
+    let is_plain = |term: &Term<I>| term.factors.iter().all(|atom| !matches!(atom, Atom::FloorDiv(_)));
+    if factor <= 1 || goal.terms().iter().all(is_plain) {
+        return None;
+    }
+    let constant = floor_div(goal.constant_part(), factor)?;
+    let terms = goal.terms().iter().map(|term| {
+        IndexExpr::from(&Term { factors: term.factors.clone(), coefficient: term.coefficient / factor })
+    });
+    Some(terms.fold(IndexExpr::constant(constant), |sum, term| sum.add(&term)))
+}
+
 fn shares_an_atom<I: Ids>(goal: &IndexExpr<I>, fact: &IndexExpr<I>) -> bool {
     let mut atoms = goal.terms().iter().flat_map(|term| &term.factors);
     atoms.any(|atom| fact.terms().iter().any(|term| term.factors.contains(atom)))
@@ -307,6 +327,15 @@ mod tests {
         assert!(shown(s(0).offset(-1).sub(&half.scale(2).offset(-1))));
         assert!(shown(half.sub(&v(0).floor_div(&c(2)))));
         assert!(!shown(half.offset(-1).sub(&v(0).floor_div(&c(2)))));
+    }
+
+    #[test]
+    fn a_common_factor_does_not_cost_precision() {
+        // 2*((N + 1)/2) is at least 2, and not always at least 3.
+        let twice = s(0).offset(1).floor_div(&c(2)).scale(2);
+        assert!(shown(twice.offset(-2)));
+        assert!(!shown(twice.offset(-3)));
+        assert!(shown(twice.offset(-2).sub(&c(0).minimum(&v(0)))));
     }
 
     #[test]
