@@ -6,10 +6,10 @@ use std::path::Path;
 
 use tilewright::interp::{Inputs, seed};
 use tilewright::ir::{DType, Number, Program, SymbolKind, Tensor};
-use tilewright::syntax::Bindings;
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::most_similar;
 use tilewright::syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
+use tilewright::syntax::{Bindings, signature};
 
 use crate::failure::Failure;
 use crate::npy;
@@ -37,14 +37,19 @@ fn has_tensor(function: &Function, name: &str) -> bool {
     tensors(function).any(|(tensor, _)| tensor.text == name)
 }
 
+/// The name in the program of a tensor or size that the user names: `g_0` for `g[0]`.
+fn in_program(name: &str) -> String {
+    name.replace('[', "_").replace(']', "")
+}
+
 /// Collects the sizes of `--sizes`, and refuses a size that is given twice.
 pub fn bindings(sizes: &[(String, i64)]) -> Result<Bindings, Failure> {
     let mut all = Bindings::default();
     for (size, value) in sizes {
-        if let Some(first) = all.get(size) {
+        if let Some(first) = all.get(&in_program(size)) {
             return Err(Failure::Usage(format!("--sizes gives {size} twice: {first} and {value}")));
         }
-        all.set(size.clone(), *value);
+        all.set(in_program(size), *value);
     }
     Ok(all)
 }
@@ -55,6 +60,7 @@ pub fn refuse_unknown_sizes(
     functions: &[&Function],
     sizes: &Bindings,
 ) -> Result<(), Failure> {
+    let functions: Vec<_> = functions.iter().map(|function| signature(function, sizes)).collect();
     let mut names: Vec<&str> = functions.iter().flat_map(|function| size_names(function)).collect();
     names.sort_unstable();
     names.dedup();
@@ -100,6 +106,7 @@ pub fn read_inputs(
     let mut given = GivenInputs { seed, ..GivenInputs::default() };
     let listed = bindings(sizes)?;
     refuse_unknown_sizes(source, &[function], &listed)?;
+    let function = &*signature(function, &listed);
     for (size, value) in listed.iter() {
         given.sizes.set(size, value, SIZES_OPTION);
     }
@@ -146,6 +153,9 @@ impl GivenInputs {
     /// Reads `A=a.npy`, `A=photo.png`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
     fn read(&mut self, function: &Function, input: &str) -> Result<(), Failure> {
         match input.split_once('=') {
+            Some((name, value)) if name.contains('[') => {
+                self.read(function, &format!("{}={value}", in_program(name)))
+            }
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
                 Some((_, dtype)) => self.scalar(name, dtype, value),
                 None if size_names(function).contains(&name) && !has_tensor(function, name) => {

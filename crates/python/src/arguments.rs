@@ -3,7 +3,7 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 use tilewright::ir::{DType, Number};
 use tilewright::syntax::ast::Function;
@@ -52,6 +52,9 @@ pub fn read<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
     mut other: impl FnMut(&str, &Bound<'py, PyAny>) -> PyResult<Result<(), Vec<String>>>,
 ) -> PyResult<Values<'py>> {
+    let args = &tensors_of_lists(args)?;
+    let kwargs = kwargs.map(|kwargs| named_tensors_of_lists(parameters, kwargs)).transpose()?;
+    let kwargs = kwargs.as_ref();
     if args.len() > parameters.len() {
         let takes = parameters.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(PyTypeError::new_err(format!(
@@ -103,6 +106,45 @@ pub fn read<'py>(
         });
     }
     Ok(values)
+}
+
+/// The arguments with the tensors of each list in its place.
+fn tensors_of_lists<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    if !args.iter().any(|object| is_list(&object)) {
+        return Ok(args.clone());
+    }
+    let mut all = Vec::new();
+    for object in args {
+        match is_list(&object) {
+            true => all.extend(object.try_iter()?.collect::<PyResult<Vec<_>>>()?),
+            false => all.push(object),
+        }
+    }
+    PyTuple::new(args.py(), all)
+}
+
+/// The named arguments, with `g_0`, `g_1` and so on for a list that is given as `g`.
+fn named_tensors_of_lists<'py>(
+    parameters: &[Parameter],
+    kwargs: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(kwargs.py());
+    for (name, object) in kwargs {
+        let element = |at: usize| format!("{name}_{at}");
+        let has_list = parameters.iter().any(|own| own.name == element(0));
+        if !(has_list && is_list(&object)) {
+            all.set_item(name, object)?;
+            continue;
+        }
+        for (at, tensor) in object.try_iter()?.enumerate() {
+            all.set_item(element(at), tensor?)?;
+        }
+    }
+    Ok(all)
+}
+
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
 /// Formats a count: `1 argument`, `2 arguments`.

@@ -9,7 +9,7 @@ use tilewright::driver::source::general_program;
 use tilewright::ir::Program;
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::Style;
-use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse, runs_alone};
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse, runs_alone, signature};
 
 use crate::error::{ProgramError, ProgramWarning, bug};
 use crate::stack::with_stack;
@@ -27,6 +27,8 @@ pub struct Source {
     pub parsed: Parsed,
     /// Whether a product may be fused with the sum that uses it.
     pub contract: bool,
+    /// The functions, with a parameter for each tensor of a list.
+    functions: Vec<Function>,
     /// The warnings that were already issued.
     issued: Mutex<HashSet<(&'static str, u32)>>,
 }
@@ -62,7 +64,9 @@ impl Source {
             let found = diagnose(&parsed, &Bindings::default());
             (parsed, found)
         });
-        let source = Source { text: text.to_owned(), parsed, contract, issued: Mutex::default() };
+        let functions = parsed.ast.functions.iter();
+        let functions = functions.map(|own| signature(own, &Bindings::default()).into_owned()).collect();
+        let source = Source { text: text.to_owned(), parsed, contract, functions, issued: Mutex::default() };
         source.refuse(&found)?;
         source.warn(&found, FRAMES_IN_DEFINE)?;
         if source.parsed.ast.functions.is_empty() {
@@ -73,10 +77,10 @@ impl Source {
         Ok(Arc::new(source))
     }
 
-    /// Returns the function of this name.
+    /// Returns the function of this name. It has a parameter for each tensor of a list.
     pub fn function(&self, name: &str) -> PyResult<&Function> {
-        self.parsed.ast.function(name).ok_or_else(|| {
-            let names = self.parsed.ast.functions.iter().map(|function| function.name.text.as_str());
+        self.functions.iter().find(|function| function.name.text == name).ok_or_else(|| {
+            let names = self.functions.iter().map(|function| function.name.text.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             pyo3::exceptions::PyAttributeError::new_err(format!(
                 "there is no function `{name}`; the source has: {names}"

@@ -248,6 +248,8 @@ pub enum ExprKind {
     Name(String),
     /// `g[k]`, without subscripts.
     Element(Name),
+    /// The name of a list as an argument, and its tensors. Only `check::expand` makes it.
+    List(String, Vec<Expr>),
     /// `..`: any number of leading dimensions, or the subscripts for them.
     Dimensions,
     /// `A.1`
@@ -274,7 +276,7 @@ impl Expr {
     pub fn new(kind: ExprKind, span: Span) -> Expr {
         let tallest = |operands: &[Expr]| operands.iter().map(|operand| operand.height).max().unwrap_or(0);
         let below = match &kind {
-            ExprKind::Apply(_, arguments) => tallest(arguments),
+            ExprKind::Apply(_, arguments) | ExprKind::List(_, arguments) => tallest(arguments),
             ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
                 operand.height
             }
@@ -288,7 +290,7 @@ impl Expr {
     /// The operands, arguments or subscripts.
     pub fn operands(&self) -> &[Expr] {
         match &self.kind {
-            ExprKind::Apply(_, arguments) => arguments,
+            ExprKind::Apply(_, arguments) | ExprKind::List(_, arguments) => arguments,
             ExprKind::Cast(_, operand) | ExprKind::CastLike(_, operand) | ExprKind::Unary(_, operand) => {
                 std::slice::from_ref(operand)
             }

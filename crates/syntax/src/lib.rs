@@ -23,7 +23,9 @@ pub mod sizes;
 pub mod span;
 pub mod storage_order;
 
-pub use check::{Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions, runs_alone};
+pub use check::{
+    Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions, runs_alone, signature,
+};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};
 pub use ranges::ranges_text;

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tilewright_ir::print;
-use tilewright_syntax::{Bindings, Code, check, parse};
+use tilewright_syntax::sizes::size_names;
+use tilewright_syntax::{Bindings, Code, check, parse, signature};
 
 /// The text of the last function's program, or the codes of its messages.
 fn checked(source: &str) -> Result<String, Vec<Code>> {
@@ -71,4 +72,65 @@ fn a_call_in_a_loop_over_stages_returns_a_list_of_the_iteration() {
     let text = with_list("y", body).unwrap();
     let renamed = text.replace("p_0_", "p_").replace("p_1_", "q_").replace("p_2_", "r_");
     assert_eq!(renamed, with_list("y", written).unwrap());
+}
+
+/// Functions that take lists.
+const TAKES_LISTS: &str = "
+    def total<T>(T(.., H[n]) g[n], static int n) -> (y) {
+      s[0](.., i) = g[0](.., i)
+      for k in 1:n { s[k](.., i) = s[k - 1](.., i) + g[k](.., i % H[k]) }
+      y(.., i) = s[n - 1](.., i)
+    }
+    def doubled(float(H[n]) g[n], static int n = 7) -> (float(H[n]) h[n]) {
+      for k in 0:n { h[k](i) = 2 * g[k](i) }
+    }
+    def halves(float(N) x, static int n) -> (g[n]) {
+      g[0](i) = x(i)
+      for k in 1:n { g[k](i) = g[k - 1](2*i) where i in 0:(g[k - 1].0 + 1) / 2 }
+    }";
+
+#[test]
+fn a_list_is_passed_by_its_name() {
+    let caller = |body: &str| checked(&format!("{TAKES_LISTS} def f(float(N) x) -> (y) {{ {body} }}"));
+    let own = caller("g = halves(x, 3)\n h = doubled(g)\n y = total(h)").unwrap();
+    let written = caller(
+        "g = halves(x, 3)
+         h[0](i) = 2 * g[0](i)\n h[1](i) = 2 * g[1](i)\n h[2](i) = 2 * g[2](i)
+         y = total(h, 3)",
+    )
+    .unwrap();
+    assert_eq!(own, written);
+    // Lists of an iteration, and lists of views.
+    let in_loop = "a[0](i) = x(i)
+        for k in 0:2 { g = halves(a[k], 2)\n a[k + 1] = total(g) }
+        v[0] = repeat(x)\n v[1] = repeat(a[1])
+        t = total(v)\n y(i) = t(i) + a[2](i)";
+    assert!(caller(in_loop).is_ok(), "{:?}", caller(in_loop));
+    for body in [
+        "y = total(x)",
+        "g = halves(x, 3)\n y = total(g, 2)",
+        "g[1](i) = x(i)\n y = total(g)",
+    ] {
+        assert!(caller(body).is_err(), "{body}");
+    }
+}
+
+#[test]
+fn each_tensor_of_a_list_is_an_input() {
+    let source = "def f(float(H[n], W) g[n], static int n = 2) -> (y)
+          requires H[0] >= H[1] { y(i) = g[0](i, 0) + g[n - 1](i, W - 1) where i in 0:H[n - 1] }";
+    let text = checked(source).unwrap();
+    assert!(text.contains("g_0 : float32(H_0, W)") && text.contains("g_1 : float32(H_1, W)"), "{text}");
+    let function = &parse(source).ast.functions[0];
+    let names = |sizes: &[(&str, i64)]| {
+        let signature = signature(function, &sizes.iter().copied().collect::<Bindings>());
+        let names = signature.params.iter().map(|param| param.name.text.clone());
+        (names.collect::<Vec<_>>().join(" "), size_names(&signature).join(" "))
+    };
+    assert_eq!(names(&[]), ("g_0 g_1 n".to_owned(), "H_0 H_1 W n".to_owned()));
+    assert_eq!(names(&[("n", 3)]), ("g_0 g_1 g_2 n".to_owned(), "H_0 H_1 H_2 W n".to_owned()));
+    // The values of sizes are given by the names of the program.
+    let sizes: Bindings = [("H_0", 5), ("H_1", 6), ("W", 2)].into_iter().collect();
+    let found = check(&parse(source).ast, "f", &sizes).diagnostics;
+    assert_eq!(found[0].message, "the sizes violate the precondition `H_0 >= H_1`");
 }

@@ -46,6 +46,7 @@ mod value;
 mod view_ranges;
 mod view_subscripts;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -171,6 +172,12 @@ pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
 /// parameter without a default, are known only where it is called.
 pub fn runs_alone(function: &Function) -> bool {
     !expand::is_generic(function) && open_static(function, &Bindings::default()).is_none()
+}
+
+/// The function with a parameter for each tensor of its lists, as its caller supplies them: `g_0`,
+/// `g_1` and so on. `bindings` has the values of static parameters; others have their defaults.
+pub fn signature<'f>(function: &'f Function, bindings: &Bindings) -> Cow<'f, Function> {
+    expand::signature(function, static_values(function, bindings))
 }
 
 /// The first static parameter without a value, if there is one.
@@ -344,7 +351,8 @@ fn position_of(function: &Function, name: &str) -> Span {
         .chain(function.results.iter().filter_map(|result| result.ty.as_ref()));
     let mut dims = types.flat_map(|ty| &ty.dims);
     let scalar = function.params.iter().find(|param| param.ty.dims.is_empty() && param.name.text == name);
-    let dim = dims.find(|dim| matches!(&dim.kind, ExprKind::Name(text) if text == name));
+    let is_size = |text: &str| text == name || expand::program_name(text) == name;
+    let dim = dims.find(|dim| matches!(&dim.kind, ExprKind::Name(text) if is_size(text)));
     scalar.map(|param| param.name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
 }
 

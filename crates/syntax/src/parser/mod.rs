@@ -400,7 +400,12 @@ impl Parser<'_> {
             return self.report_expected_with_hint("a type and a name, such as `float(M, K) A`", hint);
         }
         let mut ty = self.ty()?;
-        let name = self.name("a parameter")?;
+        let name = self.tensor_name("a parameter")?;
+        if ty.dims.is_empty() && name.element.is_some() {
+            let message = "a list holds tensors, and this type has no extents";
+            let help = "several numbers are a tensor with one dimension: `float(3) a`";
+            return self.report(Diagnostic::error(Code::Syntax, name.span, message).help(help));
+        }
         let stored = self.stored(&name, Some(&mut ty))?;
         Ok(Param { constant, is_static: false, default: None, ty, name, stored })
     }

@@ -10,15 +10,17 @@
 //! In a generic function, `T` becomes the type of an argument, and `..` as many dimensions as the
 //! argument has more than the parameter names.
 //!
-//! This file writes a function out; `statics` evaluates numbers, and `names` finds names.
+//! This file writes a function out; `lists` expands lists in signatures and calls, `statics`
+//! evaluates numbers, and `names` finds names.
 //!
 //! The pass works on the syntax tree, one function at a time, before names are resolved. Its result
 //! has no square brackets, no static parameters and no type parameters.
 
+mod lists;
 mod names;
 mod statics;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tilewright_ir::{DType, UnaryOp};
 
@@ -26,13 +28,14 @@ use self::names::{Names, body_mentions_list, is_over_stages, signature_names, ta
 use self::statics::static_value;
 use super::resolve::MOST_STATEMENTS;
 use crate::ast::{
-    Clause, Comprehension, Declaration, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
+    Clause, Comprehension, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 use crate::span::Span;
 
-pub(super) use self::statics::{Statics, call_statics};
+pub(super) use self::lists::{program_name, signature};
+pub(super) use self::statics::{Statics, call_statics, is_length_of_list};
 
 /// The types, numbers of dimensions and values at which a function is checked.
 #[derive(Default)]
@@ -70,17 +73,17 @@ pub(super) fn is_dimensions(expr: &Expr) -> bool {
 pub(super) fn is_expanded(module: &Module, function: &Function) -> bool {
     is_generic(function)
         || calls_for_a_list(module, &function.body)
-        || function.params.iter().any(|param| param.is_static)
+        || function.params.iter().any(|param| param.is_static || param.name.element.is_some())
         || function.results.iter().any(|result| result.name.element.is_some())
         || body_mentions_list(&function.body, &mut |_| true)
 }
 
-/// Returns true when a call in the statements returns a list.
+/// Returns true when a call in the statements takes or returns a list.
 fn calls_for_a_list(module: &Module, body: &[Stmt]) -> bool {
     body.iter().any(|statement| match &statement.kind {
         StmtKind::Call { callee, .. } => module
             .function(&callee.text)
-            .is_some_and(|function| function.results.iter().any(|result| result.name.element.is_some())),
+            .is_some_and(|function| signature_names(function).any(|name| name.element.is_some())),
         StmtKind::For { body, .. } => calls_for_a_list(module, body),
         _ => false,
     })
@@ -92,27 +95,12 @@ pub(super) fn expand(
     function: &Function,
     instance: &Instance,
 ) -> (Function, Vec<Diagnostic>) {
-    let mut expansion = Expansion {
-        module,
-        statics: instance.statics.clone(),
-        types: &instance.types,
-        leading: leading_names(function, instance.leading),
-        iterations: Vec::new(),
-        result_lists: Vec::new(),
-        known: signature_names(function).map(|name| name.text.clone()).collect(),
-        loops: HashMap::new(),
-        statements: 0,
-        diagnostics: Vec::new(),
-    };
+    let mut expansion = Expansion::new(module, function, instance);
     let params = function
         .params
         .iter()
         .filter(|param| !param.is_static)
-        .map(|param| {
-            let mut param = param.clone();
-            expansion.ty(&mut param.ty);
-            param
-        })
+        .flat_map(|param| expansion.parameter(param))
         .collect();
     let results = function.results.iter().flat_map(|result| expansion.result(result)).collect();
     let mut requires = function.requires.clone();
@@ -149,6 +137,11 @@ struct Expansion<'a> {
     iterations: Vec<(i64, HashMap<String, String>)>,
     /// The results that are lists, with their numbers of tensors.
     result_lists: Vec<(Name, i64)>,
+    /// The numbers of the tensors of each list that parameters and earlier statements define.
+    elements: HashMap<String, BTreeSet<i64>>,
+    /// The number of a tensor in its list and the length of the list, inside the type of the
+    /// tensor.
+    place_in_list: Option<(i64, i64)>,
     /// The tensors that are not local to an iteration.
     known: HashSet<String>,
     /// For each name that is local to iterations, with the iterations around its loop, the number
@@ -156,6 +149,25 @@ struct Expansion<'a> {
     loops: HashMap<String, usize>,
     statements: usize,
     diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(module: &'a Module, function: &Function, instance: &'a Instance) -> Expansion<'a> {
+        Expansion {
+            module,
+            statics: instance.statics.clone(),
+            types: &instance.types,
+            leading: leading_names(function, instance.leading),
+            iterations: Vec::new(),
+            result_lists: Vec::new(),
+            elements: HashMap::new(),
+            place_in_list: None,
+            known: signature_names(function).map(|name| name.text.clone()).collect(),
+            loops: HashMap::new(),
+            statements: 0,
+            diagnostics: Vec::new(),
+        }
+    }
 }
 
 impl Expansion<'_> {
@@ -170,24 +182,6 @@ impl Expansion<'_> {
             }
             self.refuse_static(name);
         }
-    }
-
-    fn result(&mut self, result: &Declaration) -> Vec<Declaration> {
-        let mut ty = result.ty.clone();
-        ty.iter_mut().for_each(|ty| self.ty(ty));
-        let Some(count) = &result.name.element else {
-            return vec![Declaration { ty, ..result.clone() }];
-        };
-        let Some(count) = self.number(count, "the number of tensors in a list") else { return Vec::new() };
-        if count < 1 || count as usize > MOST_STATEMENTS {
-            let message = format!("a list has 1 to {MOST_STATEMENTS} tensors, and this one has {count}");
-            self.diagnostics.push(Diagnostic::error(Code::InvalidSize, result.name.span, message));
-            return Vec::new();
-        }
-        self.result_lists.push((result.name.clone(), count));
-        let element =
-            |at| Declaration { ty: ty.clone(), name: element_name(&result.name, at), ..result.clone() };
-        (0..count).map(element).collect()
     }
 
     fn body(&mut self, body: &[Stmt]) -> Vec<Stmt> {
@@ -216,14 +210,14 @@ impl Expansion<'_> {
             StmtKind::Comprehension(inner) => StmtKind::Comprehension(self.comprehension(inner)),
             StmtKind::Declare(declaration) => {
                 let mut declaration = declaration.clone();
-                self.name(&mut declaration.name);
+                self.target(&mut declaration.name);
                 declaration.ty.iter_mut().for_each(|ty| self.ty(ty));
                 StmtKind::Declare(declaration)
             }
             StmtKind::Call { targets, callee, arguments, value } => {
-                let targets = self.targets(targets, callee, arguments);
                 let mut arguments = arguments.clone();
-                self.expressions(&mut arguments);
+                self.arguments(&mut arguments);
+                let targets = self.targets(targets, callee, &arguments);
                 StmtKind::Call { targets, callee: callee.clone(), arguments, value: *value }
             }
         };
@@ -294,7 +288,7 @@ impl Expansion<'_> {
 
     fn comprehension(&mut self, inner: &Comprehension) -> Comprehension {
         let mut inner = inner.clone();
-        self.name(&mut inner.target);
+        self.target(&mut inner.target);
         self.expressions(&mut inner.indices);
         self.expression(&mut inner.value);
         for clause in &mut inner.clauses {
@@ -320,53 +314,6 @@ impl Expansion<'_> {
                 format!("`{}` is a static parameter or the variable of a loop over stages", name.text);
             let diagnostic = Diagnostic::error(Code::NameCollision, name.span, message);
             self.diagnostics.push(diagnostic.help("choose another name"));
-        }
-    }
-
-    /// The targets of a call, with all elements of a target that receives a list.
-    fn targets(&mut self, targets: &[Name], callee: &Name, arguments: &[Expr]) -> Vec<Name> {
-        let function = self.module.function(&callee.text);
-        let mut all = Vec::new();
-        for (at, written) in targets.iter().enumerate() {
-            let mut target = written.clone();
-            self.name(&mut target);
-            let count = function
-                .and_then(|function| function.results.get(at)?.name.element.as_deref())
-                .zip(function)
-                .and_then(|(count, function)| {
-                    static_value(count, &call_statics(function, arguments, &self.statics))
-                });
-            match count {
-                Some(count) => {
-                    self.refuse_surplus_elements(written, callee, count);
-                    let elements = 0..count.clamp(0, MOST_STATEMENTS as i64);
-                    all.extend(elements.map(|at| element_name(&target, at)));
-                }
-                None => all.push(target),
-            }
-        }
-        all
-    }
-
-    /// Refuses a target that cannot receive all tensors of the list that a call returns.
-    fn refuse_surplus_elements(&mut self, target: &Name, callee: &Name, count: i64) {
-        let name = &target.text;
-        let returned = format!("`{}` returns a list of {count} tensors", callee.text);
-        if target.element.is_some() {
-            let message = format!("{returned}, but the target is one tensor");
-            let help =
-                format!("give the whole list a name: `{name} = {}(…)`, then use `{name}[0]`", callee.text);
-            self.diagnostics.push(Diagnostic::error(Code::RankMismatch, target.span, message).help(help));
-            return;
-        }
-        let own = self.result_lists.iter().find(|(own, _)| own.text == *name);
-        if let Some((own, wanted)) = own.filter(|(_, wanted)| *wanted < count) {
-            let message = format!("{returned}, but the result `{name}` has {wanted}");
-            let help = format!(
-                "write `-> ({name}[{count}])`, or give the list another name and define each `{name}[…]` by it"
-            );
-            let diagnostic = Diagnostic::error(Code::RankMismatch, target.span, message);
-            self.diagnostics.push(diagnostic.secondary_label(own.span, "the result").help(help));
         }
     }
 
@@ -408,9 +355,14 @@ impl Expansion<'_> {
                 }
             }
             ExprKind::Element(name) => {
-                self.name(name);
+                match self.place_in_list {
+                    Some(place) => self.size_in_list(name, place),
+                    None => self.name(name),
+                }
                 expr.kind = ExprKind::Name(std::mem::take(&mut name.text));
             }
+            // Only this pass makes lists, after it has expanded their elements.
+            ExprKind::List(..) => {}
             ExprKind::Extent(name, _) => self.name(name),
             ExprKind::Apply(name, arguments) => {
                 self.name(name);
@@ -481,10 +433,6 @@ impl Expansion<'_> {
         }
         value
     }
-}
-
-fn element_name(list: &Name, at: i64) -> Name {
-    Name::new(format!("{}[{at}]", list.text), list.span)
 }
 
 /// A number as an expression.

@@ -15,7 +15,7 @@ pub(super) fn signature_names(function: &Function) -> impl Iterator<Item = &Name
 #[derive(Default)]
 pub(super) struct Names<'f> {
     pub all: HashSet<&'f str>,
-    /// The names that statements define with square brackets.
+    /// The names that parameters and statements define with square brackets.
     pub lists: HashSet<&'f str>,
     /// The names that statements define or declare, without those of calls.
     pub targets: Vec<&'f Name>,
@@ -26,6 +26,9 @@ impl<'f> Names<'f> {
         let mut names = Names::default();
         for param in &function.params {
             names.name(&param.name);
+            if param.name.element.is_some() {
+                names.lists.insert(&param.name.text);
+            }
             param.ty.dims.iter().for_each(|dim| names.expression(dim));
         }
         for result in &function.results {

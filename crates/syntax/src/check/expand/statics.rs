@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tilewright_ir::{BinaryOp, DType, Number, UnaryOp, arithmetic};
 
-use crate::ast::{Expr, ExprKind, Function};
+use crate::ast::{Expr, ExprKind, Function, Param};
 
 /// The values of static parameters, by name.
 pub(in crate::check) type Statics = HashMap<String, i64>;
@@ -70,11 +70,30 @@ pub(in crate::check) fn call_statics(function: &Function, arguments: &[Expr], ou
     for (at, param) in function.params.iter().enumerate().filter(|(_, param)| param.is_static) {
         let value = match arguments.get(at) {
             Some(argument) => static_value(argument, outside),
-            None => param.default.as_ref().and_then(|default| static_value(default, &statics)),
+            None => list_length(function, arguments, &param.name.text)
+                .or_else(|| param.default.as_ref().and_then(|default| static_value(default, &statics))),
         };
         if let Some(value) = value {
             statics.insert(param.name.text.clone(), value);
         }
     }
     statics
+}
+
+/// Returns true when a static parameter is the length of a list that is a parameter too, so that
+/// the list determines it.
+pub(in crate::check) fn is_length_of_list(function: &Function, name: &str) -> bool {
+    function.params.iter().any(|param| is_length(param, name))
+}
+
+fn is_length(param: &Param, name: &str) -> bool {
+    matches!(param.name.element.as_deref(), Some(Expr { kind: ExprKind::Name(text), .. }) if text == name)
+}
+
+/// The length of a list that is an argument, if the parameter is declared with this name for it.
+fn list_length(function: &Function, arguments: &[Expr], name: &str) -> Option<i64> {
+    function.params.iter().zip(arguments).find_map(|(param, argument)| match &argument.kind {
+        ExprKind::List(_, elements) if is_length(param, name) => Some(elements.len() as i64),
+        _ => None,
+    })
 }

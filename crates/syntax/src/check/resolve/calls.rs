@@ -138,7 +138,12 @@ impl Resolver<'_> {
 
     /// The tensor that an argument names, or a view of one.
     fn argument_tensor(&self, argument: &Expr, scope: &Scope) -> Option<TensorId> {
-        let ExprKind::Name(text) = &argument.kind else { return None };
+        let text = match &argument.kind {
+            ExprKind::Name(text) => text,
+            // The tensors of a list have the same type and rank.
+            ExprKind::List(_, elements) => return self.argument_tensor(elements.first()?, scope),
+            _ => return None,
+        };
         match scope.views.get(text) {
             Some(ViewState::Defined(view)) => Some(view.tensor()),
             _ => scope.tensors.get(text).copied(),
@@ -186,12 +191,16 @@ impl Resolver<'_> {
         arguments: &'f [Expr],
         scope: &Scope,
     ) -> Option<(Cow<'f, Function>, Cow<'f, [Expr]>)> {
-        let is_optional = |param: &Param| param.is_static && param.default.is_some();
+        let is_optional = |param: &Param| {
+            let is_known = || expand::is_length_of_list(function, &param.name.text);
+            param.is_static && (param.default.is_some() || is_known())
+        };
         let least = function.params.iter().rposition(|param| !is_optional(param)).map_or(0, |last| last + 1);
         if !(least..=function.params.len()).contains(&arguments.len()) {
             let wanted = if arguments.len() < least { least } else { function.params.len() };
             self.check_arity(callee, "argument", wanted, arguments.len(), function.name.span)?;
         }
+        self.require_lists(function, arguments)?;
         let statics = expand::call_statics(function, arguments, &Statics::new());
         for (param, argument) in function.params.iter().zip(arguments).filter(|(param, _)| param.is_static) {
             if !statics.contains_key(&param.name.text) {
@@ -217,8 +226,57 @@ impl Resolver<'_> {
         let (expanded, mistakes) = expand::expand(self.module, function, &instance);
         let is_fine = mistakes.is_empty();
         mistakes.into_iter().for_each(|mistake| self.report(mistake));
-        let others = function.params.iter().zip(arguments).filter(|(param, _)| !param.is_static);
-        is_fine.then(|| (Cow::Owned(expanded), others.map(|(_, argument)| argument.clone()).collect()))
+        let arguments = self.tensors_of_lists(function, &expanded, arguments)?;
+        is_fine.then_some((Cow::Owned(expanded), Cow::Owned(arguments)))
+    }
+
+    /// The arguments that are not static, with the tensors of a list in its place, or `None` after
+    /// a report. `expanded` has a parameter for each tensor of a list.
+    fn tensors_of_lists(
+        &mut self,
+        function: &Function,
+        expanded: &Function,
+        arguments: &[Expr],
+    ) -> Option<Vec<Expr>> {
+        let mut all = Vec::new();
+        for (param, argument) in function.params.iter().zip(arguments).filter(|(param, _)| !param.is_static) {
+            if param.name.element.is_none() {
+                all.push(argument.clone());
+                continue;
+            }
+            let is_tensor = |own: &&Param| own.name.span == param.name.span;
+            let wanted = expanded.params.iter().filter(is_tensor).count();
+            let ExprKind::List(list, elements) = &argument.kind else { continue };
+            if elements.len() != wanted {
+                let (name, found) = (&param.name.text, elements.len());
+                let message = format!("`{list}` has {found} tensors, but the list `{name}` has {wanted}");
+                self.report(
+                    Diagnostic::error(Code::RankMismatch, argument.span, message)
+                        .secondary_label(param.name.span, "the parameter"),
+                );
+                return None;
+            }
+            all.extend(elements.iter().cloned());
+        }
+        Some(all)
+    }
+
+    /// Refuses an argument for a list that is not the name of a list.
+    fn require_lists(&mut self, function: &Function, arguments: &[Expr]) -> Option<()> {
+        let is_wrong = |(param, argument): &(&Param, &Expr)| {
+            param.name.element.is_some() && !matches!(argument.kind, ExprKind::List(..))
+        };
+        let Some((param, argument)) = function.params.iter().zip(arguments).find(is_wrong) else {
+            return Some(());
+        };
+        let message =
+            format!("`{}` is a list of tensors, so its argument must be the name of a list", param.name.text);
+        self.report(
+            Diagnostic::error(Code::TypeMismatch, argument.span, message)
+                .secondary_label(param.name.span, "the parameter")
+                .help("define the tensors of a list before the call, `p[0](…) = …` and so on, and pass `p`"),
+        );
+        None
     }
 
     /// The prefix of the names of a call's temporaries: `blur` for the first call of `blur`,
@@ -421,12 +479,16 @@ impl Resolver<'_> {
         targets: &[Name],
         scope: &Scope,
     ) -> Option<Rc<View>> {
-        let wanted = format!("`{}` is a tensor, so its argument must be the name of one", param.name.text);
         let ExprKind::Name(text) = &argument.kind else {
-            self.report(
-                Diagnostic::error(Code::TypeMismatch, argument.span, wanted)
-                    .secondary_label(param.name.span, "the parameter"),
-            );
+            let wanted =
+                format!("`{}` is a tensor, so its argument must be the name of one", param.name.text);
+            let diagnostic = Diagnostic::error(Code::TypeMismatch, argument.span, wanted)
+                .secondary_label(param.name.span, "the parameter");
+            self.report(match &argument.kind {
+                ExprKind::List(list, _) => diagnostic
+                    .help(format!("`{list}` is a list: pass one of its tensors, such as `{list}[0]`")),
+                _ => diagnostic,
+            });
             return None;
         };
         let view = match (scope.views.get(text), scope.tensors.get(text)) {

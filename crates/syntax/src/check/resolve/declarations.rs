@@ -7,7 +7,7 @@ use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
 
 use super::{Resolver, Scope, signature, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
-use crate::check::expand::is_expanded;
+use crate::check::expand::{is_expanded, program_name};
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
 use crate::check::value::{Value, ValueKind};
@@ -81,15 +81,21 @@ impl Resolver<'_> {
                 continue;
             }
             let id = SymbolId(self.model.symbols.len() as u32);
-            let value = self.bindings.get(text);
-            self.model.symbols.push(Symbol {
-                name: text.clone(),
-                kind: SymbolKind::Size,
-                least: Some(1),
-                value,
-            });
+            let name = self.size_name(text);
+            let value = self.bindings.get(&name);
+            self.model.symbols.push(Symbol { name, kind: SymbolKind::Size, least: Some(1), value });
             scope.sizes.insert(text.clone(), Value::new(ValueKind::Size(id), dim.span));
         }
+    }
+
+    /// The name of a size in the program. A size `H[3]` of a list is called `H_3`, with more
+    /// underscores if another size has that name.
+    fn size_name(&self, text: &str) -> String {
+        let mut name = program_name(text);
+        while self.model.symbols.iter().any(|symbol| symbol.name == name) {
+            name.push('_');
+        }
+        name
     }
 
     /// The extents that a type declares. They may use sizes and integer scalars.
@@ -152,7 +158,7 @@ impl Resolver<'_> {
     /// underscores if another tensor has that name.
     fn unique_name(&mut self, name: &str, scope: &Scope) -> String {
         let is_element = name.contains('[');
-        let name = without_marks(name).replace("][", "_").replace('[', "_").replace(']', "");
+        let name = program_name(name);
         let mut unique = match &scope.prefix {
             Some(prefix) => format!("{prefix}.{name}"),
             None => name,
@@ -320,12 +326,4 @@ impl Resolver<'_> {
             }
         }
     }
-}
-
-/// The name of an iteration's tensor without the mark that tells its loop from earlier ones: `t[0]`
-/// for `t[0]'2`.
-fn without_marks(name: &str) -> String {
-    let mut parts = name.split('\'');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |name, part| name + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
 }

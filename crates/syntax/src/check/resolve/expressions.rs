@@ -35,6 +35,12 @@ impl Resolver<'_> {
             ExprKind::Bool(value) => ValueKind::Bool(*value),
             ExprKind::Name(text) => return self.name(text, expr.span, names),
             ExprKind::Element(name) => return self.name(&name.text, expr.span, names),
+            ExprKind::List(name, _) => {
+                let message = format!("`{name}` is a list of tensors, and not a value");
+                let help = format!("name one of its tensors: `{name}[0]`");
+                self.report(Diagnostic::error(Code::TypeMismatch, expr.span, message).help(help));
+                return None;
+            }
             ExprKind::Dimensions => {
                 let message = "`..` is for functions whose parameters have any number of dimensions";
                 let help = "write it in a parameter first: `def twice(float(.., N) x) -> (y)`";
