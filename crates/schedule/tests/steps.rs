@@ -920,6 +920,21 @@ fn borders_of_views_leave_the_inner_loops() {
     }
 }
 
+/// A convolution turns its filter around, so the subscript of the image falls with the taps.
+#[test]
+fn borders_of_convolutions_leave_the_inner_loops() {
+    for rule in ["repeat", "mirror", "reflect", "wrap"] {
+        let source = format!(
+            "def conv(float(W) I, float(5) F) -> (O) {{ v = {rule}(I) O(x) +=! v(x + 2 - k) * F(k) }}"
+        );
+        let text = print::nest(&agrees(&source, &[("W", 200)], "promote O at O.x -> acc registers"));
+        assert!(text.contains("+= I[x - k + 2] * F[k]"), "{rule}:\n{text}");
+        for width in [1, 2, 3, 17] {
+            agrees(&source, &[("W", width)], "promote O at O.x -> acc registers");
+        }
+    }
+}
+
 #[test]
 fn sixteen_bit_floats_are_summed_wide() {
     let sum = "def sum(float16(N, M) I) -> (s) { s(m) +=! I(n, m) }";

@@ -106,11 +106,7 @@ fn a_list_is_passed_by_its_name() {
         v[0] = repeat(x)\n v[1] = repeat(a[1])
         t = total(v)\n y(i) = t(i) + a[2](i)";
     assert!(caller(in_loop).is_ok(), "{:?}", caller(in_loop));
-    for body in [
-        "y = total(x)",
-        "g = halves(x, 3)\n y = total(g, 2)",
-        "g[1](i) = x(i)\n y = total(g)",
-    ] {
+    for body in ["y = total(x)", "g = halves(x, 3)\n y = total(g, 2)", "g[1](i) = x(i)\n y = total(g)"] {
         assert!(caller(body).is_err(), "{body}");
     }
 }

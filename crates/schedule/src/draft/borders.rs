@@ -34,13 +34,14 @@ pub(crate) fn inside_border<I: Ids>(atom: &Atom<I>) -> Option<(IndexExpr<I>, Ind
     }
 }
 
-/// Splits `min(x, 2*W - 1 - x)`, the subscript of a mirrored tensor, into the side that grows and
-/// the other one.
+/// Splits `min(x, 2*W - 1 - x)`, the subscript of a mirrored tensor, into the plain subscript and
+/// its mirror image. The constant tells them apart: the plain one begins near 0, its mirror image
+/// near `2*W`. Signs do not, because a subscript such as `x - k` has both.
 fn split_fold<I: Ids>(pair: &(IndexExpr<I>, IndexExpr<I>)) -> Option<(&IndexExpr<I>, &IndexExpr<I>)> {
     let (left, right) = pair;
     left.add(right).as_constant()?;
-    let grows = left.terms().first()?.coefficient > 0;
-    Some(if grows { (left, right) } else { (right, left) })
+    let distance = |side: &IndexExpr<I>| side.constant_part().unsigned_abs();
+    Some(if distance(left) <= distance(right) { (left, right) } else { (right, left) })
 }
 
 /// The dividend of a remainder without whole periods: `x + 99` with a period of 100 is `x - 1`, as

@@ -194,7 +194,7 @@ fn every_schedule_has_a_time() {
             let cpu = Cpu { cores: 1 + tried % 3, vectors, caches };
             let machine = Machine::typical(&cpu);
             let space = Space::new(&program, &cpu);
-            let drawn: Vec<Point> = (0..20).filter_map(|_| space.knobs().sample(&mut rng)).collect();
+            let drawn: Vec<Point> = (0..6).filter_map(|_| space.knobs().sample(&mut rng)).collect();
             let drawn = drawn.iter().filter_map(|point| space.decode(point).ok());
             for schedule in drawn.chain([default_schedule(&program, &cpu)]) {
                 let Ok(nest) = apply(&program, &schedule, &cpu) else { continue };
@@ -209,5 +209,5 @@ fn every_schedule_has_a_time() {
             }
         }
     }
-    assert!(tried > 10 * lines.len(), "only {tried} schedules were accepted");
+    assert!(tried > 6 * lines.len(), "only {tried} schedules were accepted");
 }
