@@ -95,3 +95,23 @@ fn an_interleaved_image_is_read_by_channel() {
     folder.floats("planar.npy", &[3, 1, 2], &[0.0; 6]);
     folder.fails("run image.tw --in img=planar.npy", 1, &["this dimension of `img` is 3"]);
 }
+
+const LISTS: &str = "def total(float(H[n]) g[n], static int n = 2) -> (y) {
+  s[0](i) = g[0](i)
+  for k in 1:n { s[k](i) = s[k - 1](i) + g[k](i % H[k]) }
+  y(i) = s[n - 1](i)
+}
+";
+
+#[test]
+fn each_tensor_of_a_list_is_an_input() {
+    let folder = Folder::new();
+    folder.write("total.tw", LISTS);
+    let random = "--in g[0]=uniform(1,1) --in g_1=uniform(2,2)";
+    let ran = folder.succeeds(&format!("run total.tw --sizes H[0]=3,H_1=2 {random} --target interp"));
+    assert!(ran.contains("[3.000000, 3.000000, 3.000000]"), "{ran}");
+    let third = format!("run total.tw --sizes n=3,H_0=3,H_1=2,H_2=1 {random} --in g[2]=uniform(4,4)");
+    assert!(folder.succeeds(&third).contains("[7.000000, 7.000000, 7.000000]"));
+    folder.fails("run total.tw --sizes H_0=3,H_1=2 --in g[2]=uniform(0,1)", 1, &["no input g_2", "g_0, g_1"]);
+    folder.fails("run total.tw --sizes H_2=1", 1, &["H_2", "H_0, H_1"]);
+}

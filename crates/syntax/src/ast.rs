@@ -68,7 +68,7 @@ pub struct Function {
     /// The results, which the caller receives.
     pub results: Vec<Declaration>,
     /// The conditions on the sizes after `requires`.
-    pub requires: Vec<Expr>,
+    pub requires: Vec<Requirement>,
     /// The named integers at the beginning of the body.
     pub definitions: Vec<Definition>,
     /// The statements of the body.
@@ -76,6 +76,15 @@ pub struct Function {
     /// Whether part of the body could not be parsed, so that the tensors which it defines are not
     /// known.
     pub is_incomplete: bool,
+}
+
+/// A condition on the sizes after `requires`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requirement {
+    /// The condition.
+    pub condition: Expr,
+    /// The static parameters that `check::expand` has replaced in the condition by their values.
+    pub statics: Vec<(String, i64)>,
 }
 
 /// `int tiles = (N + 15) / 16`

@@ -155,6 +155,13 @@ impl Diagnostic {
         self
     }
 
+    /// Replaces every text of the message.
+    pub(crate) fn map_texts(&mut self, map: impl Fn(&str) -> String) {
+        let labels = self.secondary.iter_mut().chain([&mut self.primary]).map(|(_, text)| text);
+        let all = labels.chain(&mut self.notes).chain(&mut self.help).chain([&mut self.message]);
+        all.for_each(|text| *text = map(text));
+    }
+
     /// Returns true when the diagnostic refuses the program.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error

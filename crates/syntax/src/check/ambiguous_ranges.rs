@@ -21,6 +21,11 @@ fn mistyped_name(model: &Model, at: usize, open: &[VarId]) -> Option<Diagnostic>
     let scalars = model.scalars.iter().map(|scalar| scalar.name.as_str());
     let tensors =
         model.tensors.iter().filter(|tensor| tensor.rank == Some(0)).map(|tensor| tensor.name.as_str());
+    if model.tensors.iter().any(|tensor| tensor.text.starts_with(&format!("{}[", var.name))) {
+        let message = format!("`{}` is a list of tensors, and not a value", var.name);
+        let help = format!("name one of its tensors, as in `{}[0](…)`", var.name);
+        return Some(Diagnostic::error(Code::UndefinedName, var.span, message).help(help));
+    }
     let close = most_similar(&var.name, symbols.chain(scalars).chain(tensors));
     let diagnostic = Diagnostic::error(Code::UndefinedName, var.span, message)
         .label("nothing defines it, and no subscript contains it");

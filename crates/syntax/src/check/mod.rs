@@ -252,6 +252,8 @@ fn check_instance(module: &Module, function: &Function, instance: &Instance, bin
     let (expanded, mistakes) = expand::expand(module, function, instance);
     if mistakes.is_empty() {
         let mut checked = check_expanded(module, &expanded, bindings);
+        let leading = expand::leading_names(function, instance.leading).join(", ");
+        checked.diagnostics.iter_mut().for_each(|found| found.map_texts(|text| with_dots(text, &leading)));
         // Each iteration of a loop over stages may have found the same mistake.
         let mut already_reported = HashSet::new();
         checked
@@ -295,6 +297,9 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
     unused::warn_of_unused(&mut model, &unchecked);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
+    for leading in &model.leading {
+        diagnostics.iter_mut().for_each(|found| found.map_texts(|text| with_dots(text, leading)));
+    }
     if model.is_incomplete {
         // The part that could not be parsed may define these names and elements.
         let depends =
@@ -320,6 +325,14 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
         debug_assert_eq!(verify_form(program), Ok(()));
     }
     Checked { program, diagnostics, reasons, requirements }
+}
+
+/// A text with `..` for the subscripts that stand for it: `x(.., i)` for `x(d0, d1, i)`.
+fn with_dots(text: &str, leading: &str) -> String {
+    match leading.is_empty() {
+        true => text.to_owned(),
+        false => text.replace(&format!("({leading}, "), "(.., ").replace(&format!("({leading})"), "(..)"),
+    }
 }
 
 /// Reports sizes that are not positive. Scalars that multiply or divide an index must be positive

@@ -36,6 +36,8 @@ pub(super) struct Model {
     pub vars: Vec<Var>,
     pub loops: Vec<Loop>,
     pub statements: Vec<Statement>,
+    /// For each generic function, the subscripts that stand for `..`.
+    pub leading: Vec<String>,
     /// The views that the checked function itself defines.
     pub views: Vec<DefinedView>,
     /// The extents that calls require to be equal.
@@ -60,7 +62,12 @@ pub(super) enum Source {
 
 #[derive(Clone)]
 pub(super) struct Tensor {
+    /// The name in the program: `g_3` for the element `g[3]` of a list.
     pub name: String,
+    /// The name in messages, as it was written.
+    pub text: String,
+    /// Whether the tensor belongs to one iteration of a loop over stages.
+    pub is_of_iteration: bool,
     pub span: Span,
     pub source: Source,
     /// `None` until the type is inferred.
@@ -172,6 +179,8 @@ pub(super) struct ModelPrecondition {
     pub left: IndexExpr,
     pub right: IndexExpr,
     pub span: Span,
+    /// The values of the static parameters in the precondition.
+    pub statics: Vec<(String, i64)>,
     /// The call whose function has the precondition, unless the checked function itself has it.
     pub call: Option<CallSite>,
 }
@@ -346,7 +355,7 @@ impl Names for Model {
         &self.symbols[id.index()].name
     }
     fn tensor(&self, id: TensorId) -> &str {
-        &self.tensors[id.index()].name
+        &self.tensors[id.index()].text
     }
     fn scalar(&self, id: ScalarId) -> &str {
         &self.scalars[id.index()].name

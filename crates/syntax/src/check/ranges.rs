@@ -320,11 +320,14 @@ fn constraints(
             // earlier statements.
             Shape::Undefined => final_shape(model, tensor, writers)?,
         };
-        let text = print::access(&read.access, model);
+        // An access through a view is shown as it was written.
+        let span: Span = read.access.origin.into();
+        let view = statement.view_reads.iter().find(|view| view.span == span);
+        let text = view.map_or_else(|| print::access(&read.access, model), |view| view.access.clone());
         let guards = with_known_extents(fact_alternatives(&read.guards), model);
         add(tensor, &read.access.indices, &shape, guards, read.access.origin.into(), &text)?;
     }
-    let text = format!("{}(…)", model.tensor(statement.target).name);
+    let text = format!("{}(…)", model.tensor(statement.target).text);
     let own_shape = match shape_before(model, statement.target, at, writers) {
         Shape::Known(shape)
             if model.tensor(statement.target).declared.is_some() || statement.reads_target() =>
@@ -535,7 +538,7 @@ fn set_final_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
 }
 
 fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) {
-    let name = model.tensor(id).name.clone();
+    let name = model.tensor(id).text.clone();
     let place = writers.iter().find_map(|at| {
         let statement = &model.statements[*at];
         let lowered = statement.lowered.as_ref()?;

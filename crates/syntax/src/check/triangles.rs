@@ -138,7 +138,7 @@ pub(super) fn refuse_partial_assignments(model: &mut Model) {
 
 fn partial_assignment(model: &Model, at: usize, var: VarId) -> Diagnostic {
     let statement = &model.statements[at];
-    let (name, var) = (&model.tensor(statement.target).name, model.var(var));
+    let (name, var) = (&model.tensor(statement.target).text, model.var(var));
     let message =
         format!("the elements of `{name}` outside of the range of `{}` are never defined", var.name);
     let diagnostic = Diagnostic::error(Code::UndefinedElement, statement.target_span, message);

@@ -288,7 +288,7 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
         return Some(wanted);
     }
     let found = type_of(value, model).or_default()?;
-    let message = format!("a {found} value does not fit `{}`, which holds {wanted}", target.name);
+    let message = format!("a {found} value does not fit `{}`, which holds {wanted}", target.text);
     let origin = match target.declared_dtype {
         Some(_) => "its type is declared here",
         None => "its type comes from its first statement",

@@ -26,7 +26,7 @@ pub(super) fn warn_of_unused(model: &mut Model, unchecked: &UncheckedProgram) {
         (0..used.len()).filter(|at| !used[*at] && model.tensors[*at].source == Source::Local).collect();
     for at in unused {
         let tensor = &model.tensors[at];
-        let message = format!("the tensor `{}` is never read", tensor.name);
+        let message = format!("the tensor `{}` is never read", tensor.text);
         let diagnostic = Diagnostic::warning(Code::UnusedTensor, tensor.span, message)
             .label("a tensor that is not a result is a temporary")
             .help("add it to the results, or remove it");

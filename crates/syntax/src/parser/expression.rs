@@ -1,7 +1,9 @@
 //! Parses the tokens of an expression into an [`Expr`], by precedence climbing.
 
+use super::statement::is_assignment;
 use super::{MOST_NESTING, Parse, Parser};
 use crate::ast::{Expr, ExprKind, Name, type_named};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::{Suffix, TokenKind};
 use crate::span::Span;
 use tilewright_ir::{BinaryOp, UnaryOp};
@@ -128,6 +130,12 @@ impl Parser<'_> {
                 ExprKind::Dimensions
             }
             TokenKind::Word(word) => self.word(&word)?,
+            TokenKind::LeftBracket => {
+                let message = "there are no lists of numbers in expressions";
+                let help = "choose a number by its place, `mux(k, 1, 2, 1)`, or define each element of a \
+                            tensor: `w(0) = 1` and so on";
+                return self.report(Diagnostic::error(Code::Syntax, span, message).help(help));
+            }
             _ => return self.report_expected("an expression"),
         };
         self.make_expr(kind, span.to(self.previous_span()))
@@ -139,6 +147,15 @@ impl Parser<'_> {
             self.advance();
             return Ok(literal);
         }
+        let begins_value = matches!(
+            self.peek_ahead(1),
+            TokenKind::Word(_) | TokenKind::Int(..) | TokenKind::Float(..) | TokenKind::Not
+        );
+        if word == "if" && begins_value && !self.tokens[self.at + 1].starts_line {
+            let message = "`if` does not begin an expression";
+            let help = "a choice is written `condition ? value : other`";
+            return self.report(Diagnostic::error(Code::Syntax, self.span(), message).help(help));
+        }
         let Some(dtype) = type_named(word) else { return self.name_or_application() };
         self.advance();
         self.expect(&TokenKind::LeftParen, "`(` and the value to convert")?;
@@ -147,11 +164,43 @@ impl Parser<'_> {
         Ok(ExprKind::Cast(dtype, Box::new(value)))
     }
 
+    /// Refuses `repeat(x)(i, j)`: only a name has subscripts. A parenthesis may also begin the next
+    /// statement, `(A, B) = f(C)`.
+    fn refuse_second_subscripts(&mut self, start: Span) -> Parse<()> {
+        if *self.peek() != TokenKind::LeftParen || self.starts_line() || self.is_at_tuple_of_targets() {
+            return Ok(());
+        }
+        let call = start.to(self.previous_span());
+        let text = call.text(self.source);
+        let message = format!("`{text}` has no name, so it cannot have subscripts");
+        let help = format!("give it a name first, `v = {text}`, and then write `v(…)`");
+        self.report(
+            Diagnostic::error(Code::Syntax, self.span(), message).secondary_label(call, "").help(help),
+        )
+    }
+
+    /// Returns true at an opening parenthesis whose closing one is before an assignment.
+    fn is_at_tuple_of_targets(&self) -> bool {
+        let mut depth = 0usize;
+        let close = self.tokens[self.at..].iter().position(|token| {
+            match token.kind {
+                TokenKind::LeftParen => depth += 1,
+                TokenKind::RightParen => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        close.is_some_and(|close| is_assignment(self.peek_ahead(close + 1)))
+    }
+
     fn name_or_application(&mut self) -> Parse<ExprKind> {
         let name: Name = self.tensor_name("a value")?;
         if *self.peek() == TokenKind::LeftParen && !self.starts_line() {
             self.advance();
-            return Ok(ExprKind::Apply(name, self.list("an argument", Self::expr)?));
+            let start = name.span;
+            let arguments = self.list("an argument", Self::expr)?;
+            self.refuse_second_subscripts(start)?;
+            return Ok(ExprKind::Apply(name, arguments));
         }
         if *self.peek() == TokenKind::Dot {
             self.advance();

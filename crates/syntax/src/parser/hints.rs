@@ -11,6 +11,11 @@ pub(super) fn word_hint(word: &str) -> Option<String> {
         "or" => "logical or is `||`",
         "not" => "logical not is `!`",
         "if" | "else" | "then" => "a choice is written `condition ? value : other`",
+        "let" | "var" | "val" | "auto" | "const" => {
+            "a statement defines a tensor without a word before it: `a = 3`, or `a(i) = …`"
+        }
+        "while" | "loop" | "foreach" => "an ordered loop is `for t in 0:T { … }`",
+        "return" => "results are listed after the arrow: `-> (y)`, and statements define them",
         _ => return most_similar(word, ["where"]).map(|close| format!("did you mean `{close}`?")),
     };
     Some(known.to_owned())

@@ -208,7 +208,11 @@ impl Parser<'_> {
         match self.peek() {
             TokenKind::Word(text) if is_reserved(text) => {
                 let message = format!("`{text}` is a word of the language and cannot name {what}");
-                self.report(Diagnostic::error(Code::Syntax, span, message).help("choose another name"))
+                let help = match type_named(text) {
+                    Some(dtype) => other_name_than_type(text, dtype),
+                    None => "choose another name".to_owned(),
+                };
+                self.report(Diagnostic::error(Code::Syntax, span, message).help(help))
             }
             TokenKind::Word(text) => {
                 let text = text.clone();
@@ -412,9 +416,23 @@ impl Parser<'_> {
 
     fn declaration(&mut self) -> Parse<Declaration> {
         let mut ty = if self.is_at_type() { Some(self.ty()?) } else { None };
+        if let (Some(ty), TokenKind::RightParen | TokenKind::Comma | TokenKind::LeftBrace) =
+            (&ty, self.peek())
+        {
+            return self.report_type_as_name(ty, "a result");
+        }
         let name = self.tensor_name("a result")?;
         let stored = self.stored(&name, ty.as_mut())?;
         Ok(Declaration { ty, name, stored })
+    }
+
+    /// Reports a type in the place of a name.
+    fn report_type_as_name<T>(&mut self, ty: &Type, what: &str) -> Parse<T> {
+        let text = ty.span.text(self.source);
+        let word = text.split('(').next().unwrap_or_default().trim_end().to_owned();
+        let message = format!("`{word}` is a type and cannot name {what}");
+        let help = other_name_than_type(&word, ty.dtype);
+        self.report(Diagnostic::error(Code::Syntax, ty.span, message).help(help))
     }
 
     fn ty(&mut self) -> Parse<Type> {
@@ -435,6 +453,14 @@ impl Parser<'_> {
             false => Vec::new(),
         };
         Ok(Type { dtype, parameter, dims, span: start.to(self.previous_span()) })
+    }
+}
+
+/// The help for a type in the place of a name.
+fn other_name_than_type(word: &str, dtype: DType) -> String {
+    match dtype.name() == word {
+        true => "choose another name".to_owned(),
+        false => format!("`{word}` is the type {dtype}; choose another name, such as `{word}_size`"),
     }
 }
 

@@ -67,6 +67,9 @@ impl Parser<'_> {
             return self.report(Diagnostic::error(Code::Syntax, span, message).help(help));
         } else if self.is_at_type() {
             let mut ty = self.ty()?;
+            if self.is_at_assignment() {
+                return self.report_type_as_name(&ty, "a tensor");
+            }
             let name = self.tensor_name("a tensor")?;
             let stored = self.stored(&name, Some(&mut ty))?;
             StmtKind::Declare(Declaration { ty: Some(ty), name, stored })
@@ -152,8 +155,7 @@ impl Parser<'_> {
     }
 
     fn is_at_assignment(&self) -> bool {
-        use TokenKind::{AddAssign, Assign, MaxAssign, MinAssign, MulAssign};
-        matches!(self.peek(), Assign | AddAssign(_) | MulAssign(_) | MinAssign(_) | MaxAssign(_))
+        is_assignment(self.peek())
     }
 
     pub(super) fn assign_op(&mut self) -> Parse<AssignOp> {
@@ -247,4 +249,10 @@ impl Parser<'_> {
             Ok(StmtKind::For { var, from, to, body })
         })
     }
+}
+
+/// Returns true for `=` and the reductions.
+pub(super) fn is_assignment(kind: &TokenKind) -> bool {
+    use TokenKind::{AddAssign, Assign, MaxAssign, MinAssign, MulAssign};
+    matches!(kind, Assign | AddAssign(_) | MulAssign(_) | MinAssign(_) | MaxAssign(_))
 }

@@ -215,8 +215,28 @@ pub(in crate::check) fn program_name(name: &str) -> String {
     without_marks(name).replace("][", "_").replace('[', "_").replace(']', "")
 }
 
-/// The name of an iteration's tensor without the mark that tells its loop from earlier ones: `t[0]`
-/// for `t[0]'2`.
+/// Returns true for the name of a tensor that belongs to one iteration of a loop over stages.
+pub(in crate::check) fn is_of_iteration(name: &str) -> bool {
+    name.contains('\'')
+}
+
+/// The text with names as they are written in the program: `t` for `t[0][1]'2`, the tensor of an
+/// iteration, and `p[3]` for `p[0]'1[3]`, a tensor of such a list.
+pub(in crate::check) fn written_name(text: &str) -> String {
+    let mut rest = text;
+    let mut written = String::new();
+    while let Some(at) = rest.find("]'") {
+        let after = rest[at + 2..].trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let is_mark = after.len() < rest.len() - at - 2;
+        let numbers = |c: char| c.is_ascii_digit() || matches!(c, '[' | ']' | '-');
+        let kept = if is_mark { rest[..at].trim_end_matches(numbers) } else { &rest[..at + 2] };
+        written.push_str(kept);
+        rest = if is_mark { after } else { &rest[at + 2..] };
+    }
+    written + rest
+}
+
+/// The name of an iteration's tensor without its mark: `t[0]` for `t[0]'2`.
 fn without_marks(name: &str) -> String {
     let mut parts = name.split('\'');
     let first = parts.next().unwrap_or_default().to_owned();

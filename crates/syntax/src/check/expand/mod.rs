@@ -24,17 +24,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tilewright_ir::{DType, UnaryOp};
 
-use self::names::{Names, body_mentions_list, is_over_stages, signature_names, targets_of};
+use self::names::{Names, body_mentions_list, is_over_stages, mentions, signature_names, targets_of};
 use self::statics::static_value;
 use super::resolve::MOST_STATEMENTS;
 use crate::ast::{
-    Clause, Comprehension, Expr, ExprKind, Function, Module, Name, Param, Stmt, StmtKind, Type,
+    Clause, Comprehension, Expr, ExprKind, Function, Module, Name, Param, Requirement, Stmt, StmtKind, Type,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
 use crate::span::Span;
 
-pub(super) use self::lists::{program_name, signature};
+pub(super) use self::lists::{is_of_iteration, program_name, signature, written_name};
 pub(super) use self::statics::{Statics, call_statics, is_length_of_list};
 
 /// The types, numbers of dimensions and values at which a function is checked.
@@ -104,7 +104,7 @@ pub(super) fn expand(
         .collect();
     let results = function.results.iter().flat_map(|result| expansion.result(result)).collect();
     let mut requires = function.requires.clone();
-    requires.iter_mut().for_each(|condition| expansion.expression(condition));
+    requires.iter_mut().for_each(|requirement| expansion.requirement(requirement));
     let mut definitions = function.definitions.clone();
     definitions.iter_mut().for_each(|definition| expansion.expression(&mut definition.value));
     let body = expansion.body(&function.body);
@@ -178,10 +178,21 @@ impl Expansion<'_> {
             if name.element.is_none() && names.lists.contains(name.text.as_str()) {
                 let message = format!("`{}` is a list and a tensor", name.text);
                 let diagnostic = Diagnostic::error(Code::NameCollision, name.span, message);
-                self.diagnostics.push(diagnostic.help("choose another name for one of them"));
+                let help = format!(
+                    "the tensors of a list are `{0}[0]`, `{0}[1]` and so on; choose another name for the tensor",
+                    name.text
+                );
+                self.diagnostics.push(diagnostic.help(help));
             }
             self.refuse_static(name);
         }
+    }
+
+    fn requirement(&mut self, requirement: &mut Requirement) {
+        let mentioned = self.statics.iter().filter(|(name, _)| mentions(&requirement.condition, name));
+        requirement.statics = mentioned.map(|(name, value)| (name.clone(), *value)).collect();
+        requirement.statics.sort_unstable();
+        self.expression(&mut requirement.condition);
     }
 
     fn body(&mut self, body: &[Stmt]) -> Vec<Stmt> {
@@ -271,13 +282,13 @@ impl Expansion<'_> {
         self.statics.remove(&var.text);
     }
 
-    /// The marks that tell the tensors of this loop's iterations from those of earlier loops with
-    /// the same names: `'2` for the second loop that defines a name.
+    /// The marks of the tensors that belong to one iteration. They tell them from lists, and from
+    /// those of earlier loops with the same names: `'2` for the second loop that defines a name.
     fn marks(&mut self, locals: &[String], outer: &str) -> Vec<String> {
         let mark = |name: &String| {
             let loops = self.loops.entry(format!("{name}{outer}")).or_default();
             *loops += 1;
-            if *loops == 1 { String::new() } else { format!("'{loops}") }
+            format!("'{loops}")
         };
         locals.iter().map(mark).collect()
     }
@@ -445,7 +456,7 @@ fn number(value: i64, span: Span) -> ExprKind {
 }
 
 /// Names for the variables of leading dimensions that the function does not use itself.
-fn leading_names(function: &Function, count: usize) -> Vec<String> {
+pub(super) fn leading_names(function: &Function, count: usize) -> Vec<String> {
     let names = Names::of(function).all;
     let mut letter = "d".to_owned();
     while (0..count).any(|at| names.contains(format!("{letter}{at}").as_str())) {

@@ -33,6 +33,9 @@ impl<'f> Names<'f> {
         }
         for result in &function.results {
             names.name(&result.name);
+            if result.name.element.is_some() {
+                names.lists.insert(&result.name.text);
+            }
             result.ty.iter().flat_map(|ty| &ty.dims).for_each(|dim| names.expression(dim));
         }
         for definition in &function.definitions {
@@ -181,7 +184,7 @@ fn any_part(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
 }
 
 /// Returns true when an expression contains a name.
-fn mentions(expr: &Expr, name: &str) -> bool {
+pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
     matches!(&expr.kind, ExprKind::Name(text) if text == name)
         || expr.operands().iter().any(|operand| mentions(operand, name))
 }

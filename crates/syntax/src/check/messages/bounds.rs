@@ -7,6 +7,7 @@ use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};
 use super::MessageContext;
 use crate::check::reason::{Reason, ReasonKind};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
 
 impl MessageContext<'_> {
     pub(super) fn empty_range(&self, var: VarId) -> Diagnostic {
@@ -48,9 +49,9 @@ impl MessageContext<'_> {
         witness: &Witness,
     ) -> Diagnostic {
         let access = self.with_origin(self.access(id));
-        let name = &self.unchecked.tensor(access.tensor).name;
+        let name = &self.model.tensor(access.tensor).text;
         let verb = if id.read.is_some() { "reads" } else { "writes" };
-        let message = format!("`{}` {verb} outside of `{name}`", print::access(&access, self));
+        let message = format!("`{}` {verb} outside of `{name}`", self.written_access(id, &access));
         let mut diagnostic = Diagnostic::error(Code::OutOfBounds, access.origin.into(), message)
             .label(self.index_label(&access, dimension, values, witness));
         diagnostic = self.with_sizes(witness, diagnostic);
@@ -62,9 +63,24 @@ impl MessageContext<'_> {
         }
         diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
         match id.read {
+            Some(_) if self.view_access(id, &access).is_some() => diagnostic.help(
+                "shorten the range with `where`, or let the rule of the view hold in this dimension too",
+            ),
             Some(_) => diagnostic.help(self.read_help(&access, dimension, values.0)),
             None => diagnostic.help("shorten the range with `where`, or declare a larger size"),
         }
+    }
+
+    /// The text of an access. One through a view is shown as it was written.
+    fn written_access(&self, id: AccessId, access: &Access) -> String {
+        self.view_access(id, access).unwrap_or_else(|| print::access(access, self))
+    }
+
+    /// The text of an access through a view.
+    fn view_access(&self, id: AccessId, access: &Access) -> Option<String> {
+        let span: Span = access.origin.into();
+        let mut reads = self.statement(id.statement).view_reads.iter();
+        reads.find(|read| id.read.is_some() && read.span == span).map(|read| read.access.clone())
     }
 
     fn index_label(
@@ -74,7 +90,7 @@ impl MessageContext<'_> {
         (index, extent): (i64, i64),
         witness: &Witness,
     ) -> String {
-        let name = &self.unchecked.tensor(access.tensor).name;
+        let name = &self.model.tensor(access.tensor).text;
         let place = match access.indices.len() {
             1 => String::new(),
             _ => format!(" in dimension {}", self.place_of(access.tensor, dimension)),
@@ -125,7 +141,7 @@ impl MessageContext<'_> {
             true => format!("{subscript} >= {}", text(&first)),
             false => format!("{subscript} < {}", text(&end)),
         };
-        let name = &self.unchecked.tensor(access.tensor).name;
+        let name = &self.model.tensor(access.tensor).text;
         let (access, last) = (print::access(access, self), text(&end.offset(-1)));
         format!(
             "shorten the range with `where`, or guard the access: `({guard}) ? {access} : 0`, or clamp the index: `clamp({subscript}, {}, {last})`, or read beyond the edge by a rule: `v = repeat({name})`",
@@ -135,7 +151,7 @@ impl MessageContext<'_> {
 
     pub(super) fn unproved_bounds(&self, id: AccessId) -> Diagnostic {
         let access = self.with_origin(self.access(id));
-        let (text, name) = (print::access(&access, self), &self.unchecked.tensor(access.tensor).name);
+        let (text, name) = (self.written_access(id, &access), &self.model.tensor(access.tensor).text);
         let message = format!("`{text}` could not be proved to stay within `{name}`");
         Diagnostic::warning(Code::OutOfBounds, access.origin.into(), message)
             .note("no counterexample was found; the access is checked when the program runs")

@@ -9,7 +9,7 @@ use crate::span::Span;
 
 impl MessageContext<'_> {
     pub(super) fn read_before_write(&self, tensor: TensorId, at: usize, read: Option<usize>) -> Diagnostic {
-        let name = &self.unchecked.tensor(tensor).name;
+        let name = &self.model.tensor(tensor).text;
         match read {
             Some(read) => {
                 let span: Span = self.read(at, read).access.origin.into();
@@ -20,14 +20,21 @@ impl MessageContext<'_> {
             }
             None => {
                 let message = format!("nothing initialises `{name}` before this reduction");
-                Diagnostic::error(Code::ReadBeforeWrite, self.statement(at).op_span, message)
-                    .help(self.reset_help(at))
+                let diagnostic =
+                    Diagnostic::error(Code::ReadBeforeWrite, self.statement(at).op_span, message);
+                match self.model.tensor(tensor).is_of_iteration {
+                    true => diagnostic
+                        .note(format!("`{name}` is another tensor in each iteration of the loop over stages"))
+                        .help(format!("to reduce over the iterations, define `{name}` before the loop"))
+                        .help(format!("to reduce within an iteration, write `{}!`", self.operator(at))),
+                    false => diagnostic.help(self.reset_help(at)),
+                }
             }
         }
     }
 
     pub(super) fn uninitialized_reduction(&self, tensor: TensorId, at: usize) -> Diagnostic {
-        let name = &self.unchecked.tensor(tensor).name;
+        let name = &self.model.tensor(tensor).text;
         let message =
             format!("nothing initialises `{name}` before this reduction, so the caller must supply it");
         Diagnostic::warning(Code::UninitializedReduction, self.statement(at).op_span, message)
@@ -45,7 +52,7 @@ impl MessageContext<'_> {
         access: AccessId,
         witness: &Witness,
     ) -> Diagnostic {
-        let name = &self.unchecked.tensor(tensor).name;
+        let name = &self.model.tensor(tensor).text;
         let (span, text): (Span, String) = match access.read {
             Some(read) => {
                 let access = self.with_origin(self.read(access.statement, read).access.clone());
@@ -66,7 +73,7 @@ impl MessageContext<'_> {
         witness: &Witness,
     ) -> Diagnostic {
         let unchecked = self.unchecked.tensor(tensor);
-        let name = &unchecked.name;
+        let name = &self.model.tensor(tensor).text;
         let message = format!("no statement defines every element of the result `{name}`");
         let shape: Vec<String> =
             unchecked.shape.iter().flatten().map(|extent| print::index(extent, self.unchecked)).collect();
@@ -81,7 +88,7 @@ impl MessageContext<'_> {
     pub(super) fn unproved_definedness(&self, tensor: TensorId) -> Diagnostic {
         let tensor = self.model.tensor(tensor);
         let message =
-            format!("could not prove that every element of `{}` is defined before it is used", tensor.name);
+            format!("could not prove that every element of `{}` is defined before it is used", tensor.text);
         Diagnostic::warning(Code::UndefinedElement, tensor.span, message).note(
             "no counterexample was found; kernels read 0 from undefined elements, and \
              `run --target interp` stops at them",

@@ -79,7 +79,7 @@ impl MessageContext<'_> {
 
     /// The name of the tensor that a statement writes.
     fn target_name(&self, at: usize) -> &str {
-        &self.unchecked.tensor(self.statement(at).target).name
+        &self.model.tensor(self.statement(at).target).text
     }
 
     fn too_large(&self, large: LargeNumber) -> Diagnostic {
@@ -94,11 +94,11 @@ impl MessageContext<'_> {
             }
             LargeNumber::Extent(tensor) => {
                 let tensor = self.model.tensor(tensor);
-                error(tensor.span, format!("`{}`", tensor.name))
+                error(tensor.span, format!("`{}`", tensor.text))
             }
             LargeNumber::Subscript(AccessId { statement, read: Some(read) }) => {
                 let access = &self.read(statement, read).access;
-                let name = &self.unchecked.tensor(access.tensor).name;
+                let name = &self.model.tensor(access.tensor).text;
                 error(access.origin.into(), format!("a subscript of `{name}`")).note(limit)
             }
             LargeNumber::Subscript(AccessId { statement, .. }) | LargeNumber::Statement(statement) => {
@@ -119,7 +119,7 @@ impl MessageContext<'_> {
     fn empty_tensor(&self, tensor: TensorId, dimension: usize, extent: i64) -> Diagnostic {
         let dimension = self.place_of(tensor, dimension);
         let tensor = self.model.tensor(tensor);
-        let message = format!("`{}` would have {extent} elements in dimension {dimension}", tensor.name);
+        let message = format!("`{}` would have {extent} elements in dimension {dimension}", tensor.text);
         Diagnostic::error(Code::InvalidSize, tensor.span, message).label("an extent is at least 1")
     }
 
@@ -185,7 +185,7 @@ impl MessageContext<'_> {
             .map(|(dimension, index)| (index + self.origin(tensor, dimension, witness)).to_string())
             .collect();
         let element = self.in_text_order(tensor, &element);
-        format!("{}({})", self.unchecked.tensor(tensor).name, element.join(", "))
+        format!("{}({})", self.model.tensor(tensor).text, element.join(", "))
     }
 }
 
@@ -198,7 +198,7 @@ impl Names for MessageContext<'_> {
         Names::symbol(self.unchecked, id)
     }
     fn tensor(&self, id: TensorId) -> &str {
-        Names::tensor(self.unchecked, id)
+        Names::tensor(self.model, id)
     }
     fn scalar(&self, id: ScalarId) -> &str {
         Names::scalar(self.unchecked, id)

@@ -1,6 +1,9 @@
 //! Makes the messages about preconditions that fail, or that no sizes satisfy.
 
+use std::collections::BTreeSet;
+
 use tilewright_ir::check::Undefined;
+use tilewright_ir::unchecked::add_symbols;
 
 use super::MessageContext;
 use crate::check::model::ModelPrecondition;
@@ -58,11 +61,20 @@ impl MessageContext<'_> {
         let text = self.unchecked.preconditions[at].text(self.unchecked);
         let message = match (&own.call, at) {
             (Some(call), _) => format!("`{}` requires `{}`, which never holds here", call.callee, call.text),
+            (None, _) if !own.statics.is_empty() => format!("the precondition `{text}` does not hold"),
             (None, 0) => format!("no sizes satisfy the precondition `{text}`"),
             (None, _) => format!("no sizes satisfy the precondition `{text}` and those before it"),
         };
         let diagnostic = with_call(own, Diagnostic::error(Code::Precondition, own.span, message));
-        diagnostic.note("every size is at least 1")
+        let statics: Vec<String> =
+            own.statics.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let diagnostic = match statics.is_empty() {
+            true => diagnostic,
+            false => diagnostic.label(format!("here {}", statics.join(", "))),
+        };
+        let mut sizes = BTreeSet::new();
+        [&own.left, &own.right].into_iter().for_each(|side| add_symbols(side, &mut sizes));
+        if !sizes.is_empty() { diagnostic.note("every size is at least 1") } else { diagnostic }
     }
 
     /// Adds the preconditions that sizes of a counterexample satisfy.

@@ -222,6 +222,7 @@ impl Resolver<'_> {
         }
         let types = self.argument_types(function, arguments, scope);
         let leading = self.leading_dimensions(function, arguments, scope)?;
+        self.model.leading.push(expand::leading_names(function, leading).join(", "));
         let instance = Instance { statics, types, leading };
         let (expanded, mistakes) = expand::expand(self.module, function, &instance);
         let is_fine = mistakes.is_empty();
@@ -485,6 +486,9 @@ impl Resolver<'_> {
             let diagnostic = Diagnostic::error(Code::TypeMismatch, argument.span, wanted)
                 .secondary_label(param.name.span, "the parameter");
             self.report(match &argument.kind {
+                ExprKind::Apply(inner, _) if self.module.function(&inner.text).is_some() => {
+                    diagnostic.help(format!("write `t = {}(…)` first, then pass `t`", inner.text))
+                }
                 ExprKind::List(list, _) => diagnostic
                     .help(format!("`{list}` is a list: pass one of its tensors, such as `{list}[0]`")),
                 _ => diagnostic,

@@ -7,7 +7,7 @@ use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
 
 use super::{Resolver, Scope, signature, subscript_count_text};
 use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
-use crate::check::expand::{is_expanded, program_name};
+use crate::check::expand::{is_expanded, is_of_iteration, program_name, written_name};
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
 use crate::check::value::{Value, ValueKind};
@@ -137,7 +137,13 @@ impl Resolver<'_> {
     ) -> TensorId {
         let id = TensorId(self.model.tensors.len() as u32);
         let unique = self.unique_name(&name.text, scope);
+        let text = written_name(&name.text);
         self.model.tensors.push(Tensor {
+            text: match &scope.prefix {
+                Some(prefix) => format!("{prefix}.{text}"),
+                None => text,
+            },
+            is_of_iteration: is_of_iteration(&name.text),
             name: unique,
             span: name.span,
             source,

@@ -8,6 +8,7 @@ use super::{
     MOST_DEPTH, Resolver, Scope, StatementScope, UnknownName, builtin_named, rank_text, subscript_count_text,
 };
 use crate::ast::{Expr, ExprKind, Name};
+use crate::check::expand::is_of_iteration;
 use crate::check::number::{is_of_numbers, number_of};
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic, most_similar};
@@ -114,7 +115,9 @@ impl Resolver<'_> {
 
     fn name(&mut self, text: &str, span: Span, names: &mut StatementScope<'_>) -> Option<Value> {
         if let Some(value) = names.lets.get(text) {
-            return Some(self.placed(value.kind.clone(), span));
+            // An argument of a function on numbers keeps its position inside the call.
+            let span = if self.call_span.is_some() { value.span } else { span };
+            return Some(Value::new(value.kind.clone(), span));
         }
         if let Some((_, id)) = names.vars.iter().find(|(name, _)| name == text) {
             return Some(self.placed(ValueKind::Var(*id), span));
@@ -124,7 +127,8 @@ impl Resolver<'_> {
         }
         let known = names.scope.sizes.get(text).or_else(|| names.scope.scalars.get(text));
         if let Some(value) = known {
-            return Some(self.placed(value.kind.clone(), span));
+            let span = if self.call_span.is_some() { value.span } else { span };
+            return Some(Value::new(value.kind.clone(), span));
         }
         if let Some(state) = names.scope.views.get(text) {
             let view = self.known_view(&Name::new(text, span), state)?;
@@ -323,6 +327,12 @@ impl Resolver<'_> {
         }
         let message = format!("there is no tensor or function `{}`", name.text);
         let mut diagnostic = Diagnostic::error(Code::UndefinedName, name.span, message);
+        if let Some(help) = self.list_help(&name.text, names.scope) {
+            return self.report(diagnostic.help(help));
+        }
+        if let Some(help) = reduction_help(&name.text) {
+            return self.report(diagnostic.help(help));
+        }
         if let Some((list, _)) = name.text.split_once('[') {
             self.report(match names.scope.tensors.contains_key(list) {
                 true => diagnostic.help(format!("`{list}` is a tensor: its elements are `{list}(…)`")),
@@ -334,6 +344,22 @@ impl Resolver<'_> {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
         self.report(diagnostic);
+    }
+
+    /// The help for the name of a list, or of the tensor of an iteration, in place of a tensor.
+    pub(super) fn list_help(&self, name: &str, scope: &Scope) -> Option<String> {
+        let prefix = format!("{name}[");
+        let known = scope.tensors.keys().chain(scope.views.keys());
+        let own: Vec<&String> = known.filter(|known| known.starts_with(&prefix)).collect();
+        if own.iter().any(|own| !is_of_iteration(own)) {
+            return Some(format!("`{name}` is a list of tensors: name one of them, as in `{name}[0](…)`"));
+        }
+        (!own.is_empty()).then(|| {
+            format!(
+                "`{name}` belongs to one iteration of the loop that defines it: define `{name}` before the \
+                 loop, or make it a list, `{name}[k](…) = …`"
+            )
+        })
     }
 
     /// Reports a call with fewer or more arguments than the function takes.
@@ -402,10 +428,25 @@ impl Resolver<'_> {
     }
 }
 
+/// The help for a word that is a reduction in other languages.
+pub(super) fn reduction_help(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "sum" | "mean" | "dot" | "reduce" => {
+            "a reduction is an assignment: `y +=! x(i)` is the sum over all `i`"
+        }
+        "prod" | "product" => "a reduction is an assignment: `y *=! x(i)` is the product over all `i`",
+        "argmin" => "reduce a value and its place together: `(least, at) min=! (x(i), i)`",
+        "argmax" => "reduce a value and its place together: `(most, at) max=! (x(i), i)`",
+        "if" | "where" | "select" => "a choice is written `condition ? value : other`",
+        _ => return None,
+    })
+}
+
 /// Tells which elements of a list statements define.
 fn elements_text(list: &str, scope: &Scope) -> String {
     let prefix = format!("{list}[");
-    let mut elements: Vec<&String> = scope.tensors.keys().filter(|name| name.starts_with(&prefix)).collect();
+    let is_element = |name: &&String| name.starts_with(&prefix) && !is_of_iteration(name);
+    let mut elements: Vec<&String> = scope.tensors.keys().filter(is_element).collect();
     elements.sort_by_key(|name| (name.len(), *name));
     match elements.as_slice() {
         [] => format!("no statement defines an element of `{list}`"),

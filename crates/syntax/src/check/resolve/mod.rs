@@ -23,6 +23,7 @@ use std::rc::Rc;
 use tilewright_ir::{TensorId, VarId};
 
 use super::Bindings;
+use super::expand::{is_of_iteration, written_name};
 use super::model::{LoopId, Model, ViewRead};
 use super::value::Value;
 use crate::ast::{Function, Module, Name, Stmt, StmtKind};
@@ -193,16 +194,17 @@ impl<'a> Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn report(&mut self, diagnostic: Diagnostic) {
+    /// Reports a mistake, with names as they are written in the program.
+    fn report(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.map_texts(written_name);
         self.model.report(diagnostic);
     }
 
     fn report_undefined(&mut self, name: &Name, what: &str, candidates: Vec<&str>) {
         let mut diagnostic =
             Diagnostic::error(Code::UndefinedName, name.span, format!("there is no {what} `{}`", name.text));
-        if ["sum", "mean", "prod", "dot"].contains(&name.text.as_str()) {
-            diagnostic =
-                diagnostic.help("a reduction is an assignment: `y +=! x(i)` is the sum over all `i`");
+        if let Some(help) = expressions::reduction_help(&name.text) {
+            diagnostic = diagnostic.help(help);
         } else if let Some(close) = most_similar(&name.text, candidates) {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
@@ -232,9 +234,14 @@ impl Resolver<'_> {
             });
             if undefined && !function.is_incomplete {
                 let message = format!("nothing defines the result `{}`", result.name.text);
-                let candidates = scope.tensors.keys().map(String::as_str).collect::<Vec<_>>();
+                let is_other =
+                    |name: &&str| !is_of_iteration(name) && !is_in_list_of(name, &result.name.text);
+                let candidates = scope.tensors.keys().map(String::as_str).filter(is_other);
+                let candidates = candidates.collect::<Vec<_>>();
                 let mut diagnostic = Diagnostic::error(Code::UndefinedElement, result.name.span, message);
-                if let Some(close) = most_similar(&result.name.text, candidates) {
+                if let Some(note) = defined_elements(function, &result.name.text) {
+                    diagnostic = diagnostic.note(note).help("define every tensor of a list that is a result");
+                } else if let Some(close) = most_similar(&result.name.text, candidates) {
                     diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
                 }
                 self.report(diagnostic);
@@ -242,6 +249,24 @@ impl Resolver<'_> {
         }
         self.statements(&function.body, scope);
     }
+}
+
+/// Returns true for two tensors of one list.
+fn is_in_list_of(name: &str, other: &str) -> bool {
+    let list = |name: &str| name.split_once('[').map(|(list, _)| list.to_owned());
+    list(name).is_some() && list(name) == list(other)
+}
+
+/// Tells which tensors of a result's list statements define.
+fn defined_elements(function: &Function, result: &str) -> Option<String> {
+    let (list, _) = result.split_once('[')?;
+    let own = function.results.iter().map(|own| own.name.text.as_str());
+    let own = own.filter(|own| is_in_list_of(own, result) && is_target(&function.body, own));
+    let names: Vec<String> = own.map(|own| format!("`{own}`")).collect();
+    Some(match names.as_slice() {
+        [] => format!("no statement defines a tensor of the list `{list}`"),
+        _ => format!("statements define {}", names.join(", ")),
+    })
 }
 
 /// Returns true when some statement defines a tensor of this name.

@@ -7,7 +7,7 @@
 use tilewright_ir::{BinaryOp, DType, IndexExpr, Precondition};
 
 use super::{Resolver, Scope};
-use crate::ast::{Expr, ExprKind, Function};
+use crate::ast::{Expr, ExprKind, Function, Requirement};
 use crate::check::model::{CallSite, ModelPrecondition};
 use crate::check::{lower, types};
 use crate::diagnostic::{Code, Diagnostic};
@@ -17,8 +17,12 @@ impl Resolver<'_> {
     /// Adds the preconditions of a function to the model. `call` is the position of the call, for a
     /// function that is called.
     pub(super) fn preconditions(&mut self, function: &Function, call: Option<Span>, scope: &Scope) {
-        for condition in &function.requires {
+        for Requirement { condition, statics } in &function.requires {
+            let before = self.model.preconditions.len();
             self.precondition(condition, call, scope);
+            for own in &mut self.model.preconditions[before..] {
+                own.statics = statics.clone();
+            }
         }
     }
 
@@ -44,7 +48,14 @@ impl Resolver<'_> {
             let call = call.map(|span| CallSite { span, callee: scope.function.clone(), text });
             let known = |side: IndexExpr| self.model.with_extents(&side).unwrap_or(side);
             let (left, right) = (known(left), known(right));
-            self.model.preconditions.push(ModelPrecondition { op: *op, left, right, span, call });
+            self.model.preconditions.push(ModelPrecondition {
+                op: *op,
+                left,
+                right,
+                span,
+                call,
+                statics: Vec::new(),
+            });
         }
     }
 

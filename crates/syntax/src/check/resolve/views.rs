@@ -7,11 +7,13 @@
 
 use std::rc::Rc;
 
-use tilewright_ir::{BinaryOp, TensorId};
+use tilewright_ir::{BinaryOp, DType, TensorId};
 
 use super::{Resolver, Scope, StatementScope, rank_text};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::check::model::{DefinedView, Source, ViewRead};
+use crate::check::number::number_of;
+use crate::check::types;
 use crate::check::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -241,6 +243,7 @@ impl Resolver<'_> {
                     return None;
                 };
                 let number = self.expression(number, &mut scope.sizes_only())?;
+                self.refuse_wide_number(&number, below.tensor())?;
                 let dimensions = self.viewed_dimensions(rest, rank)?;
                 under_shift(below, |below| View::Constant { below, number, dimensions })
             }
@@ -265,7 +268,16 @@ impl Resolver<'_> {
         let (Some(name), [_, rest @ ..]) = (name, arguments) else {
             let message = format!("the first argument of `{}` must be the name of a tensor", callee.text);
             let span = arguments.first().map_or(callee.span, |first| first.span);
-            self.report(Diagnostic::error(Code::TypeMismatch, span, message));
+            let diagnostic = Diagnostic::error(Code::TypeMismatch, span, message);
+            self.report(match arguments.first().map(|first| &first.kind) {
+                Some(ExprKind::List(list, _)) => {
+                    diagnostic.help(format!("`{list}` is a list: name one of its tensors, `{list}[0]`"))
+                }
+                Some(ExprKind::Apply(inner, _)) => {
+                    diagnostic.help(format!("write `t = {}(…)` first, then use `t` here", inner.text))
+                }
+                _ => diagnostic,
+            });
             return None;
         };
         let below = match scope.views.get(&name.text) {
@@ -298,10 +310,34 @@ impl Resolver<'_> {
         Rc::new(View::Tensor(id, self.model.tensor(id).stored.clone()))
     }
 
+    /// Reports the number of a `constant` view that the type of the tensor does not hold.
+    fn refuse_wide_number(&mut self, number: &Value, tensor: TensorId) -> Option<()> {
+        let Some(dtype) = types::type_so_far(&mut self.model, tensor) else { return Some(()) };
+        let bounds = dtype.integer_bounds().filter(|_| dtype != DType::Bool);
+        let (Some(found), Some((low, high))) = (number_of(number), bounds) else { return Some(()) };
+        if (low..=high).contains(&found) {
+            return Some(());
+        }
+        let name = &self.model.tensor(tensor).text;
+        let message = format!("{found} does not fit {dtype}, the type of `{name}`");
+        let help =
+            format!("{dtype} holds numbers from {low} to {high}; or make a wider copy of `{name}` first");
+        self.report(Diagnostic::error(Code::TypeMismatch, number.span, message).help(help));
+        None
+    }
+
     /// The number of elements by which a view is moved in one dimension.
     fn shift_distance(&mut self, by: &Expr, scope: &Scope) -> Option<Value> {
-        self.size_bound(by, scope)?;
-        let value = self.expression(by, &mut scope.sizes_only())?;
+        let before = self.model.diagnostics.len();
+        let value = self.size_bound(by, scope).and_then(|_| self.expression(by, &mut scope.sizes_only()));
+        let Some(value) = value else {
+            let help =
+                "the distance of a shift is fixed; one that varies belongs into a subscript: `x(i + k)`";
+            for diagnostic in &mut self.model.diagnostics[before..] {
+                diagnostic.help = vec![help.to_owned()];
+            }
+            return None;
+        };
         self.refuse_large_argument(&value, by.span)?;
         Some(value)
     }
