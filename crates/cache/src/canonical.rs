@@ -121,6 +121,9 @@ fn text(program: &Program) -> String {
     for (at, own) in program.symbols.iter().enumerate() {
         let _ = writeln!(out, "s{at} {}", symbol(own));
     }
+    for derived in &program.derived {
+        let _ = writeln!(out, "s{} = {}", derived.symbol.0, expr(&derived.value));
+    }
     for (at, scalar) in program.scalars.iter().enumerate() {
         let _ = writeln!(out, "p{at} {}", scalar.dtype);
     }
@@ -141,6 +144,7 @@ fn symbol(symbol: &Symbol) -> String {
     let kind = match symbol.kind {
         SymbolKind::Size => "size".to_owned(),
         SymbolKind::Scalar(id) => format!("scalar p{}", id.0),
+        SymbolKind::Derived => "derived".to_owned(),
     };
     symbol.least.map_or(kind.clone(), |least| format!("{kind} from {least}"))
 }

@@ -90,6 +90,9 @@ pub struct CheckArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// A scalar that a size is computed from, such as sigma=0.1.
+    #[arg(long = "in", value_name = "NAME=NUMBER")]
+    pub inputs: Vec<String>,
 }
 
 /// `tilewright show`

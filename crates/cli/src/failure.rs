@@ -116,6 +116,7 @@ impl Failure {
             RunError::Memory(_) => Failure::Input(format!("{error}; give smaller sizes")),
             RunError::Tensor(error) => Failure::no_memory(error),
             RunError::Gpu(error) => Failure::from_gpu(error),
+            RunError::Derived(error) => Failure::Input(error.to_string()),
             RunError::Count { .. } | RunError::Mismatch { .. } | RunError::Specialised { .. } => {
                 Failure::Bug(error.to_string())
             }

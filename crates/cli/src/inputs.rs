@@ -83,6 +83,30 @@ pub fn refuse_unknown_sizes(
     }
 }
 
+/// Adds the scalars that `check` takes: numbers for parameters of one function or several.
+pub fn add_scalars(
+    source: &Source,
+    functions: &[&Function],
+    inputs: &[String],
+    all: &mut Bindings,
+) -> Result<(), Failure> {
+    for input in inputs {
+        let number = input.split_once('=').and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
+        let (name, number) = number.ok_or_else(|| {
+            Failure::Usage(format!("--in takes NAME=NUMBER for a scalar here, not {input}"))
+        })?;
+        let mut named = functions.iter().flat_map(|function| scalars(function));
+        let Some((_, dtype)) = named.find(|(scalar, _)| scalar.text == name) else {
+            return Err(Failure::Input(format!("{} has no scalar {name}", source.path())));
+        };
+        if dtype.is_integer() {
+            return Err(Failure::Usage(format!("{name} is {dtype}: give --sizes {input}")));
+        }
+        all.set_scalar(name, Number::Float(number).convert(dtype));
+    }
+    Ok(())
+}
+
 /// Reads the sizes and integer scalars of a function: those of `--sizes`, and those that inputs
 /// determine.
 pub fn read_sizes(
@@ -143,6 +167,11 @@ impl GivenInputs {
     /// Sizes and integer scalars.
     pub fn sizes(&self) -> &Bindings {
         &self.sizes.bindings
+    }
+
+    /// Whether a scalar has a value.
+    pub fn has_scalar(&self, name: &str) -> bool {
+        self.scalars.contains_key(name)
     }
 
     /// The tensors and scalars that have a value.
@@ -303,6 +332,7 @@ impl GivenInputs {
             }
             self.sizes.set(name, value, from);
         }
+        self.sizes.bindings.set_scalar(name, number.convert(dtype));
         match self.scalars.insert(name.to_owned(), number.convert(dtype)) {
             Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
             None => Ok(()),

@@ -51,6 +51,7 @@ impl Problem {
             Some(program) => program,
             None => concrete_program(&source, &name, given.sizes(), args.rounding, OR_INPUTS)?,
         };
+        require_scalars(&program, &given)?;
         Ok(Problem { source, program, given })
     }
 
@@ -74,9 +75,14 @@ impl Problem {
         self.inputs(needed)
     }
 
-    /// Every size and integer scalar that was given, by name or by the shape of an input.
+    /// Every size and integer scalar that was given, by name or by the shape of an input, and every
+    /// size that scalars determine.
     pub fn given_sizes(&self) -> Vec<(String, i64)> {
-        self.given.sizes().iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut sizes = self.given.sizes().clone();
+        for size in self.program.derived_sizes() {
+            sizes.set(size.name, size.value);
+        }
+        sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Returns the tensors and scalars that were given, after checking them. Of the random inputs,
@@ -117,9 +123,30 @@ pub fn concrete_program(
     checked.program.map_err(|error| match error {
         ProgramError::HasErrors => Failure::Reported,
         ProgramError::UnknownSizes(open) => open_sizes(name, &open, sizes, hint),
+        ProgramError::UnknownScalars { size, value, scalars } => open_scalars(name, &size, &value, &scalars),
         ProgramError::NoFunction(_) => Failure::Input(error.to_string()),
         ProgramError::Invalid(_) => Failure::Bug(error.to_string()),
     })
+}
+
+/// Refuses a program whose sizes are known while a scalar that determines one of them is not. A
+/// random scalar would determine another size.
+fn require_scalars(program: &Program, given: &GivenInputs) -> Result<(), Failure> {
+    let sizes = program.derived_sizes();
+    for (derived, size) in program.derived.iter().zip(&sizes) {
+        let names = derived.scalars().into_iter().map(|id| program.scalars[id.index()].name.clone());
+        let open: Vec<String> = names.filter(|name| !given.has_scalar(name)).collect();
+        if !open.is_empty() {
+            return Err(open_scalars(&program.name, &size.name, &size.text, &open));
+        }
+    }
+    Ok(())
+}
+
+/// The failure for a size whose scalars are not known.
+fn open_scalars(function: &str, size: &str, value: &str, scalars: &[String]) -> Failure {
+    let options: Vec<String> = scalars.iter().map(|name| format!("--in {name}=…")).collect();
+    Failure::Input(format!("`{function}` computes {size} = {value}: give {}", options.join(" ")))
 }
 
 /// The failure for sizes that are not known.

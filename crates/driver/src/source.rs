@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 use tilewright_ir::verify::InvalidProgram;
-use tilewright_ir::{Program, verify_form};
+use tilewright_ir::{Program, Symbol, SymbolKind, print, verify_form};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::{Bindings, Checked, Diagnostic, Parsed, check, name_collisions, parse};
 
@@ -28,6 +28,16 @@ pub enum ProgramError {
     /// These sizes are not known.
     #[error("no value is known for the size `{}`", .0.join("`, `"))]
     UnknownSizes(Vec<String>),
+    /// A size is computed from scalars whose values are not known.
+    #[error("`{size}` is computed from `{}`, which has no value", scalars.join("`, `"))]
+    UnknownScalars {
+        /// The name of the size.
+        size: String,
+        /// The expression of the size.
+        value: String,
+        /// The scalars without a value.
+        scalars: Vec<String>,
+    },
     /// The checker accepted a program that breaks an invariant. This is a bug.
     #[error(transparent)]
     Invalid(#[from] InvalidProgram),
@@ -82,7 +92,7 @@ pub fn source_diagnostics(parsed: &Parsed) -> Vec<Diagnostic> {
 /// A function of a parsed source as a program: [`Source::program`].
 pub fn program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
     let CheckedFunction { program, diagnostics } = general_program(parsed, function, sizes, contract);
-    CheckedFunction { program: program.and_then(require_known_sizes), diagnostics }
+    CheckedFunction { program: program.and_then(|program| require_known_sizes(program, sizes)), diagnostics }
 }
 
 /// A function of a parsed source as a program, whose sizes may stay unknown.
@@ -99,9 +109,23 @@ pub fn general_program(parsed: &Parsed, function: &str, sizes: &Bindings, contra
     CheckedFunction { program, diagnostics }
 }
 
-/// Refuses a program with unknown sizes.
-fn require_known_sizes(program: Program) -> Result<Program, ProgramError> {
-    let open = program.symbols.iter().filter(|symbol| symbol.value.is_none());
+/// Refuses a program with unknown sizes. Of the sizes that scalars determine, it names the scalars.
+fn require_known_sizes(program: Program, given: &Bindings) -> Result<Program, ProgramError> {
+    let is_open = |symbol: &&Symbol| symbol.value.is_none();
+    let is_free = |symbol: &&Symbol| symbol.kind != SymbolKind::Derived;
+    let open = program.symbols.iter().filter(is_open).filter(is_free);
     let open: Vec<String> = open.map(|symbol| symbol.name.clone()).collect();
-    if open.is_empty() { Ok(program) } else { Err(ProgramError::UnknownSizes(open)) }
+    if !open.is_empty() {
+        return Err(ProgramError::UnknownSizes(open));
+    }
+    for derived in &program.derived {
+        let symbol = &program.symbols[derived.symbol.index()];
+        if symbol.value.is_none() {
+            let names = derived.scalars().into_iter().map(|id| program.scalars[id.index()].name.clone());
+            let scalars = names.filter(|name| given.scalar(name).is_none()).collect();
+            let value = print::expr(&derived.value, program.general.as_deref().unwrap_or(&program));
+            return Err(ProgramError::UnknownScalars { size: symbol.name.clone(), value, scalars });
+        }
+    }
+    Ok(program)
 }

@@ -5,7 +5,7 @@
 //! reductions over nothing give their neutral element. So the interpreter computes the results. It
 //! checks every access, and needs no proof.
 
-use tilewright_ir::{IndexExpr, Program, Symbol, SymbolKind, TensorId};
+use tilewright_ir::{IndexExpr, Program, Symbol, SymbolId, SymbolKind, TensorId};
 use tilewright_syntax::{Bindings, Parsed};
 
 use crate::source::general_program;
@@ -21,8 +21,14 @@ pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract
         return None;
     }
     let general = general_program(parsed, function, &Bindings::default(), contract).program.ok()?;
-    let value = |symbol: &Symbol| sizes.get(&symbol.name).filter(|value| *value >= least_value(symbol));
-    let values = general.symbols.iter().map(value).collect::<Option<Vec<i64>>>()?;
+    let given = |id: SymbolId| sizes.get(&general.symbols[id.index()].name);
+    let values = general.derived_values(&given, &|scalar| sizes.scalar(scalar))?;
+    let is_possible = |(symbol, value): (&Symbol, &i64)| {
+        *value >= least_value(symbol) && sizes.get(&symbol.name).is_none_or(|given| given == *value)
+    };
+    if !general.symbols.iter().zip(&values).all(is_possible) {
+        return None;
+    }
     let mut sizes = general.symbols.iter().zip(&values).filter(|(own, _)| own.kind == SymbolKind::Size);
     let is_empty = sizes.any(|(_, value)| *value == 0);
     let program = general.at_unchecked_sizes(&values)?;
@@ -34,7 +40,7 @@ pub fn empty_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract
 fn least_value(symbol: &Symbol) -> i64 {
     match symbol.kind {
         SymbolKind::Size => 0,
-        SymbolKind::Scalar(_) => symbol.least.unwrap_or(i64::MIN),
+        SymbolKind::Scalar(_) | SymbolKind::Derived => symbol.least.unwrap_or(i64::MIN),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use thiserror::Error;
 use tilewright_ir::Origin;
+use tilewright_ir::derived::DerivedMismatch;
 use tilewright_ir::tensor::TensorError;
 
 /// The reason why a run of a program or a loop nest stopped early.
@@ -24,6 +25,9 @@ pub enum RunError {
         /// The supplied type and shape.
         found: String,
     },
+    /// The scalars do not belong to the sizes of the program.
+    #[error(transparent)]
+    Derived(#[from] Box<DerivedMismatch>),
     /// A tensor could not be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),

@@ -115,13 +115,20 @@ pub(crate) fn check_type_and_shape(
     })
 }
 
-/// The values of scalar parameters, converted to their types.
-pub(crate) fn scalar_values(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>, RunError> {
+/// The values of scalar parameters, converted to their types. They must give the program's derived
+/// sizes the values that the program holds.
+pub(crate) fn scalar_values(
+    program: &Program,
+    scalars: &[Scalar],
+    inputs: &Inputs,
+) -> Result<Vec<Number>, RunError> {
     let value = |scalar: &Scalar| {
         let given = inputs.scalars.get(&scalar.name).ok_or_else(|| RunError::Missing(scalar.name.clone()))?;
         Ok(given.convert(scalar.dtype))
     };
-    scalars.iter().map(value).collect()
+    let values = scalars.iter().map(value).collect::<Result<Vec<Number>, RunError>>()?;
+    program.derived_sizes().iter().try_for_each(|size| size.check(&values)).map_err(Box::new)?;
+    Ok(values)
 }
 
 /// The results of a program that has run, by name. All of their elements must be defined.

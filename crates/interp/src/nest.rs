@@ -48,7 +48,7 @@ pub fn run_nest(
     let mut arguments = initial_tensors(program, &mut inputs)?;
     let memory = nest.buffers.iter().map(undefined_buffer).collect::<RunResult<Vec<Memory>>>()?;
     check_arguments(nest, &arguments)?;
-    let scalars = scalar_values(&nest.scalars, &inputs)?;
+    let scalars = scalar_values(program, &nest.scalars, &inputs)?;
     let mut state = State::new(nest, memory, scalars, nest.vars.len());
     state.races = RaceDetector::for_nest(nest).map(RefCell::new);
     let mut machine = NestInterpreter { nest, state, order };

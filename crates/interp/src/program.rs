@@ -144,7 +144,7 @@ impl<'a, V: Value> ProgramInterpreter<'a, V> {
         progress: &'a mut dyn FnMut(u64) -> bool,
     ) -> RunResult<ProgramInterpreter<'a, V>> {
         let memory = initial_tensors(program, &mut inputs)?;
-        let scalars = scalar_values(&program.scalars, &inputs)?;
+        let scalars = scalar_values(program, &program.scalars, &inputs)?;
         let state = State::new(program, memory, scalars, program.vars.len());
         Ok(ProgramInterpreter { program, state, points: 0, progress })
     }

@@ -9,7 +9,8 @@
 //! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its
 //!   own table; its accesses are in bounds or are checked when it runs, and its elements are
 //!   written once and defined before they are read;
-//! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
+//! - sizes are at least 1, sizes that are [`Derived`] from scalars at least 0, and integer scalars
+//!   and derived sizes that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
 //! An [`UncheckedProgram`](unchecked::UncheckedProgram) is a program before its checks.
@@ -26,6 +27,7 @@ pub mod arithmetic;
 mod at_sizes;
 pub mod builder;
 pub mod check;
+pub mod derived;
 pub mod dtype;
 pub mod expr;
 pub mod ids;
@@ -43,6 +45,7 @@ pub mod verify_nest;
 pub mod walk;
 
 pub use builder::ProgramBuilder;
+pub use derived::Derived;
 pub use dtype::DType;
 pub use expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};
 pub use index::{Atom, Data, IndexExpr, Term};

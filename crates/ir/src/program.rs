@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::derived::Derived;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, Origin};
 use crate::ids::{Ids, InProgram, id};
@@ -31,6 +32,9 @@ pub struct Program {
     pub symbols: Vec<Symbol>,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
+    /// The symbols that are computed from scalars, each after those that it depends on.
+    #[serde(default)]
+    pub derived: Vec<Derived>,
     /// The comparisons of sizes that must hold, which the proofs about the program assume.
     #[serde(default)]
     pub preconditions: Vec<Precondition>,
@@ -58,7 +62,7 @@ pub struct Symbol {
     /// Whether the symbol is a size or a scalar.
     pub kind: SymbolKind,
     /// The least value of the symbol: 1 for sizes, and for scalars that multiply or divide an
-    /// index.
+    /// index; 0 for other derived sizes.
     pub least: Option<i64>,
     /// The value of the symbol, where it is known.
     pub value: Option<i64>,
@@ -71,6 +75,19 @@ pub enum SymbolKind {
     Size,
     /// An integer scalar parameter.
     Scalar(ScalarId),
+    /// A size that is computed from scalars: [`Program::derived`] says how.
+    Derived,
+}
+
+impl SymbolKind {
+    /// The noun for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            SymbolKind::Size => "size",
+            SymbolKind::Scalar(_) => "scalar",
+            SymbolKind::Derived => "named integer",
+        }
+    }
 }
 
 /// A scalar parameter.

@@ -4,6 +4,7 @@
 //!
 //! - Every id points into its table. A variable belongs to one statement or to one loop.
 //! - A known size or scalar is not below its least value, and no statement writes an input.
+//! - A derived symbol is computed from scalars, and from symbols before it.
 //! - An access has one subscript per dimension; shapes, ranges and preconditions contain only
 //!   symbols and numbers.
 //! - Operands have the types that their operator requires, and a statement's value has its target's
@@ -99,6 +100,7 @@ fn check_general(general: &Program, program: &Program, definedness: &[Definednes
     };
     let is_same = |own: Program| {
         own.preconditions == program.preconditions
+            && own.derived == program.derived
             && own.tensors == program.tensors
             && own.vars == program.vars
             && has_statements_of(&own, program)
@@ -136,6 +138,7 @@ pub(crate) fn ensure(condition: bool, message: impl FnOnce() -> String) -> Verdi
 impl Check<'_> {
     fn run(&self) -> Verdict {
         self.symbols()?;
+        self.derived()?;
         self.ownership()?;
         for tensor in &self.program.tensors {
             for extent in &tensor.shape {
@@ -170,13 +173,48 @@ impl Check<'_> {
             let exists = match symbol.kind {
                 SymbolKind::Size => symbol.least.is_some_and(|least| least >= 1),
                 SymbolKind::Scalar(scalar) => scalar.index() < self.program.scalars.len(),
+                SymbolKind::Derived => symbol.least.is_some_and(|least| least >= 0),
             };
             ensure(exists, || {
                 let name = &symbol.name;
-                format!("{name} is a size whose least value is below 1, or its scalar does not exist")
+                format!("{name} is a size with too small a least value, or its scalar does not exist")
             })?;
         }
         Ok(())
+    }
+
+    /// Checks that each derived symbol is computed once, from scalars and from symbols that are
+    /// computed before it.
+    fn derived(&self) -> Verdict {
+        let is_derived = |symbol: &SymbolId| self.kind_of(*symbol) == Some(SymbolKind::Derived);
+        let mut known: HashSet<SymbolId> = self.symbol_ids().filter(|symbol| !is_derived(symbol)).collect();
+        for own in &self.program.derived {
+            let name = || format!("the derived symbol {}", own.symbol.0);
+            ensure(is_derived(&own.symbol), || format!("{} is no such symbol", name()))?;
+            ensure(matches!(own.value.dtype, DType::Int32 | DType::Int64), || {
+                format!("{} is of type {}", name(), own.value.dtype)
+            })?;
+            self.scope_with(&[]).expr(&own.value)?;
+            let mut reads = false;
+            own.value.visit_reads(&mut |_| reads = true);
+            let has_data = own.value.any_index(&mut |index| index.has_data());
+            ensure(!reads && !has_data, || format!("{} depends on data", name()))?;
+            ensure(own.symbols().iter().all(|symbol| known.contains(symbol)), || {
+                format!("{} depends on itself or on a later one", name())
+            })?;
+            ensure(known.insert(own.symbol), || format!("{} is computed twice", name()))?;
+        }
+        ensure(self.symbol_ids().all(|symbol| known.contains(&symbol)), || {
+            "nothing computes a derived symbol".to_owned()
+        })
+    }
+
+    fn symbol_ids(&self) -> impl Iterator<Item = SymbolId> {
+        (0..self.program.symbols.len() as u32).map(SymbolId)
+    }
+
+    fn kind_of(&self, symbol: SymbolId) -> Option<SymbolKind> {
+        self.program.symbols.get(symbol.index()).map(|symbol| symbol.kind)
     }
 
     /// Checks that every variable of a statement or loop exists, and belongs to it alone.

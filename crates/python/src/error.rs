@@ -48,9 +48,10 @@ pub fn run(source: &Source, error: RunError) -> PyErr {
         }
         RunError::Memory(_) | RunError::Tensor(_) => PyMemoryError::new_err(error.to_string()),
         RunError::Gpu(error) => gpu(error),
-        RunError::Mismatch { .. } | RunError::Specialised { .. } | RunError::Count { .. } => {
-            PyValueError::new_err(error.to_string())
-        }
+        RunError::Mismatch { .. }
+        | RunError::Specialised { .. }
+        | RunError::Derived(_)
+        | RunError::Count { .. } => PyValueError::new_err(error.to_string()),
     }
 }
 

@@ -78,8 +78,10 @@ impl Addresses<'_> {
 impl FastPath {
     /// Returns the requirements of a kernel, or `None` if its calls need the general path.
     pub fn new(parameters: &[Parameter], signature: &Signature) -> Option<FastPath> {
-        // Another value of a fixed scalar needs another kernel.
-        if signature.scalars.iter().any(|scalar| scalar.fixed.is_some()) {
+        // Another value of a fixed scalar needs another kernel, and so may one of a scalar that
+        // determines a size.
+        let is_fixed = signature.scalars.iter().any(|scalar| scalar.fixed.is_some());
+        if is_fixed || !signature.derived.is_empty() {
             return None;
         }
         let asked = |own: &Parameter| {

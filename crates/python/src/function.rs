@@ -8,7 +8,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilewright::ir::{Expr, ExprKind, IndexExpr, Program, Role, SymbolKind, TensorId, print as text};
+use tilewright::ir::{
+    Expr, ExprKind, IndexExpr, Number, Program, Role, ScalarId, SymbolKind, TensorId, print as text,
+};
 use tilewright::schedule::text::parse as parse_schedule;
 use tilewright::syntax::diagnostic::Style;
 use tilewright::syntax::sizes::{Sizes, size_names};
@@ -37,6 +39,8 @@ pub struct Function {
     pub general: Program,
     /// Whether a kernel is compiled for the value of each parameter.
     specialised: Vec<bool>,
+    /// Whether a size is computed from each parameter.
+    determines_size: Vec<bool>,
     /// Whether some results are declared with a shape, which may determine sizes that no input
     /// determines.
     results_determine_sizes: bool,
@@ -107,6 +111,10 @@ impl Function {
                 .any(|symbol| symbol.name == parameter.name && matches!(symbol.kind, SymbolKind::Scalar(_)))
         };
         let specialised = parameters.iter().map(is_size).collect();
+        let scalars = general.derived.iter().flat_map(|derived| derived.scalars());
+        let deriving: Vec<&str> = scalars.map(|id| general.scalars[id.index()].name.as_str()).collect();
+        let determines_size =
+            parameters.iter().map(|parameter| deriving.contains(&parameter.name.as_str())).collect();
         let results_determine_sizes =
             source.function(&name)?.results.iter().any(|result| result.ty.is_some());
         Ok(Function {
@@ -115,6 +123,7 @@ impl Function {
             parameters: parameters.into(),
             general,
             specialised,
+            determines_size,
             results_determine_sizes,
             kernels: Mutex::default(),
         })
@@ -204,7 +213,8 @@ impl Function {
     /// shapes or subscripts depend on.
     #[getter]
     fn _specialised(&self) -> Vec<bool> {
-        self.specialised.clone()
+        let both = self.specialised.iter().zip(&self.determines_size);
+        both.map(|(is_size, determines_size)| *is_size || *determines_size).collect()
     }
 
     /// Whether a call checks afterwards that no subscript was out of bounds.
@@ -396,6 +406,7 @@ impl Function {
     /// The properties of a call that decide which kernel fits.
     pub fn key<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Key> {
         let mut numbers = SmallVec::new();
+        self.add_derived_sizes(request, &mut numbers);
         for (value, specialised) in request.values.iter().zip(&self.specialised) {
             match value {
                 Value::Tensor(tensor) => extend(&mut numbers, tensor),
@@ -413,6 +424,28 @@ impl Function {
         let mut named = request.named.clone();
         named.sort_unstable();
         Ok(Key { place: request.place, numbers, named })
+    }
+
+    /// Appends the sizes that the scalars of a call determine. Where a size depends on other sizes
+    /// too, or has no value, the scalars stand for it.
+    fn add_derived_sizes(&self, request: &Request<'_>, numbers: &mut SmallVec<[i64; 12]>) {
+        if self.general.derived.is_empty() {
+            return;
+        }
+        let values = request.values.iter().zip(self.parameters.iter());
+        let scalars: HashMap<&str, Number> = values
+            .filter_map(|(value, own)| match value {
+                Value::Scalar(number) => Some((own.name.as_str(), number.convert(own.dtype))),
+                Value::Tensor(_) => None,
+            })
+            .collect();
+        let scalar = |id: ScalarId| scalars.get(self.general.scalars[id.index()].name.as_str()).copied();
+        for derived in &self.general.derived {
+            match derived.evaluate(&|_| None, &scalar) {
+                Ok(size) => numbers.push(size),
+                Err(_) => numbers.extend(derived.scalars().into_iter().filter_map(scalar).map(exact_bits)),
+            }
+        }
     }
 
     /// The program at the sizes of a call.
@@ -446,6 +479,13 @@ impl Function {
                 let value = value
                     .map_err(|_| PyValueError::new_err(format!("`{}` is too large", param.name.text)))?;
                 sizes.set(&param.name.text, value, "its argument");
+            }
+        }
+        for ((value, param), determines_size) in
+            request.values.iter().zip(params()).zip(&self.determines_size)
+        {
+            if let (Value::Scalar(number), true) = (value, determines_size) {
+                sizes.bindings.set_scalar(&param.name.text, *number);
             }
         }
         for (value, param) in request.values.iter().zip(params()) {
@@ -492,6 +532,14 @@ impl Function {
             }
         }
         Ok(found)
+    }
+}
+
+/// A number that differs for different scalars of one type.
+fn exact_bits(number: Number) -> i64 {
+    match number {
+        Number::Int(value) => value as i64,
+        Number::Float(value) => value.to_bits() as i64,
     }
 }
 

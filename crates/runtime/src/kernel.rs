@@ -14,6 +14,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use thiserror::Error;
 use tilewright_codegen::{Call, Check, CodegenError, Kernel, compile};
+use tilewright_ir::derived::DerivedMismatch;
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::verify_nest::InvalidNest;
 use tilewright_ir::{LoopNest, Number, Origin, Program, verify_nest};
@@ -87,6 +88,9 @@ pub enum RunError {
         /// The value that was given.
         found: Number,
     },
+    /// The scalars do not belong to the sizes that the program was specialised for.
+    #[error(transparent)]
+    Derived(#[from] Box<DerivedMismatch>),
     /// A subscript that depends on data was out of bounds.
     #[error(transparent)]
     OutOfBounds(#[from] OutOfBounds),

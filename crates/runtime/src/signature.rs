@@ -2,6 +2,7 @@
 //! types and shapes. [`Signature::new`] makes the list from a [`Program`]. Other functions check
 //! the arguments of a call against it.
 
+use tilewright_ir::derived::DerivedSize;
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Role, SymbolKind, TensorId};
 
@@ -20,6 +21,8 @@ pub struct Signature {
     pub results: Vec<Parameter>,
     /// Scalar parameters.
     pub scalars: Vec<ScalarParameter>,
+    /// The sizes that the program was specialised for and that scalars determine.
+    pub derived: Vec<DerivedSize>,
 }
 
 /// A tensor that the caller supplies or gets.
@@ -55,6 +58,7 @@ impl Signature {
             inputs: Vec::new(),
             results: Vec::new(),
             scalars: scalars(program),
+            derived: program.derived_sizes(),
         };
         for (tensor, declared) in program.tensors_with(|role| role != Role::Temporary) {
             let shape = program.shape(tensor).ok_or_else(|| declared.name.clone())?;
@@ -76,9 +80,10 @@ impl Signature {
     }
 
     /// The scalars as generated code takes them: integers extended to 64 bits, floats as their
-    /// bits.
+    /// bits. Refuses scalars that belong to other sizes.
     pub(crate) fn scalar_bits(&self, values: &[Number]) -> Result<Vec<u64>, RunError> {
         check_count("scalars", self.scalars.len(), values.len())?;
+        self.derived.iter().try_for_each(|size| size.check(values)).map_err(Box::new)?;
         self.scalars.iter().zip(values).map(|(scalar, number)| scalar.bits(*number)).collect()
     }
 }

@@ -94,7 +94,7 @@ pub struct Definition {
     pub ty: Type,
     /// The name.
     pub name: Name,
-    /// The value, in terms of sizes and integer scalars.
+    /// The value, in terms of sizes and scalars.
     pub value: Expr,
 }
 
@@ -307,6 +307,19 @@ impl Expr {
             ExprKind::Ternary(operands) => operands.as_slice(),
             _ => &[],
         }
+    }
+
+    /// Calls `visit` on every node, outermost first.
+    pub fn walk<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        visit(self);
+        self.operands().iter().for_each(|operand| operand.walk(visit));
+    }
+}
+
+impl Function {
+    /// Returns true when the body begins with a named integer of this name.
+    pub fn defines(&self, name: &str) -> bool {
+        self.definitions.iter().any(|definition| definition.name.text == name)
     }
 }
 

@@ -26,8 +26,14 @@ pub fn ranges_text(source: &str, checked: &Checked, program: &Program) -> String
             tensor.name
         );
     }
-    // At given sizes, the comparisons of the program itself have numbers for the sizes.
+    // At given sizes, the expressions of the program itself have numbers for the sizes.
     let general = program.general.as_deref().unwrap_or(program);
+    for derived in &general.derived {
+        let name = &general.symbols[derived.symbol.index()].name;
+        let text = format!("{name} = {}", text::expr(&derived.value, general));
+        let line = line_of(source, derived.origin.into());
+        let _ = writeln!(out, "  {:<12} {text:<24} line {line}", "derived");
+    }
     for precondition in &general.preconditions {
         let line = line_of(source, precondition.origin.into());
         let text = precondition.text(program);

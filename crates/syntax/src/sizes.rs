@@ -126,7 +126,7 @@ pub fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
     function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
 }
 
-/// The names that can be given a value: sizes, and integer scalars.
+/// The names that can be given a value: sizes, integer scalars, and named integers.
 pub fn size_names(function: &Function) -> Vec<&str> {
     let dims = tensors(function).filter_map(|(_, ty)| ty).flat_map(|ty| &ty.dims);
     let sizes = dims.filter_map(|dim| match &dim.kind {
@@ -135,7 +135,8 @@ pub fn size_names(function: &Function) -> Vec<&str> {
     });
     let integers =
         scalars(function).filter(|(_, dtype)| dtype.is_integer()).map(|(name, _)| name.text.as_str());
-    let mut names: Vec<&str> = sizes.chain(integers).collect();
+    let named = function.definitions.iter().map(|definition| definition.name.text.as_str());
+    let mut names: Vec<&str> = sizes.chain(integers).chain(named).collect();
     names.sort_unstable();
     names.dedup();
     names

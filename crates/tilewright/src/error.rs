@@ -32,6 +32,16 @@ pub enum Error {
     /// A size was not given, and no tensor determines it before the kernel is compiled.
     #[error("the size `{0}` has no value: give it with the other sizes")]
     OpenSize(String),
+    /// A size is computed from a scalar that was not given.
+    #[error(
+        "the size `{size}` is computed from `{scalar}`, which has no value: give it to `program_with_scalars`"
+    )]
+    OpenScalar {
+        /// The size.
+        size: String,
+        /// The scalar.
+        scalar: String,
+    },
     /// A step of the schedule is not legal.
     #[error(transparent)]
     Schedule(#[from] Refusal),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilewright_driver::source::{CheckedFunction, ProgramError, Source};
-use tilewright_ir::{Program as Ir, Symbol, print, verify};
+use tilewright_ir::{Number, Program as Ir, Symbol, print, verify};
 use tilewright_schedule::{Schedule, text};
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Diagnostic};
@@ -48,19 +48,44 @@ impl Module {
         name: &str,
         sizes: impl IntoIterator<Item = (&'s str, i64)>,
     ) -> Result<Program, Error> {
-        let sizes: Bindings = sizes.into_iter().collect();
-        let (source, given) = (&self.source.text, sizes.iter().map(|(name, value)| (name.to_owned(), value)));
-        let (source, given): (Arc<str>, Vec<_>) = (source.as_str().into(), given.collect());
+        self.program_with_scalars(name, sizes, [])
+    }
+
+    /// Returns a function at these sizes, with the values of the scalars that named integers are
+    /// computed from. Calls must pass scalars that give these integers the same values.
+    pub fn program_with_scalars<'s>(
+        &self,
+        name: &str,
+        sizes: impl IntoIterator<Item = (&'s str, i64)>,
+        scalars: impl IntoIterator<Item = (&'s str, f64)>,
+    ) -> Result<Program, Error> {
+        let mut sizes: Bindings = sizes.into_iter().collect();
+        for (scalar, value) in scalars {
+            sizes.set_scalar(scalar, Number::Float(value));
+        }
+        let source: Arc<str> = self.source.text.as_str().into();
         let CheckedFunction { program, diagnostics } = self.source.program(name, &sizes, true);
         if let Some(message) = render_errors(&self.source.text, "source", &diagnostics) {
             return Err(Error::Text(message));
         }
-        program.map(|ir| Program { ir, source, sizes: given }).map_err(|error| match error {
+        let made = |ir: Ir| {
+            let mut given: Vec<_> = sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            // A recording of a search has sizes, and no scalars.
+            for size in ir.derived_sizes() {
+                given.retain(|(name, _)| *name != size.name);
+                given.push((size.name, size.value));
+            }
+            Program { ir, source, sizes: given }
+        };
+        program.map(made).map_err(|error| match error {
             ProgramError::NoFunction(name) => {
                 let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
                 Error::NoFunction { name, known }
             }
             ProgramError::UnknownSizes(open) => Error::OpenSize(open.into_iter().next().unwrap_or_default()),
+            ProgramError::UnknownScalars { size, mut scalars, .. } => {
+                Error::OpenScalar { size, scalar: scalars.pop().unwrap_or_default() }
+            }
             ProgramError::HasErrors | ProgramError::Invalid(_) => Error::Text(error.to_string()),
         })
     }

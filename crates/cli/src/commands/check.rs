@@ -5,19 +5,20 @@ use tilewright::syntax::{Bindings, Diagnostic, check, diagnose};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
-use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::inputs::{add_scalars, bindings, refuse_unknown_sizes};
 use crate::output::{print, print_error_line};
 use crate::source::Source;
 
 /// Checks every file, prints all diagnostics, and fails if any of them is an error.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let bindings = bindings(&args.sizes)?;
+    let mut bindings = bindings(&args.sizes)?;
     // If one file cannot be read, the other files are still checked.
     let sources: Vec<_> = args.files.iter().map(|spec| Source::read_named(spec)).collect();
     let readable = || sources.iter().filter_map(|source| source.as_ref().ok());
     let functions: Vec<_> = readable().flat_map(|(source, name)| functions(source, *name)).collect();
     if let Some((first, _)) = readable().next().filter(|_| !functions.is_empty()) {
         refuse_unknown_sizes(first, &functions, &bindings)?;
+        add_scalars(first, &functions, &args.inputs, &mut bindings)?;
     }
     let mut refused = false;
     let mut closed = false;

@@ -158,6 +158,7 @@ impl<'b> UncheckedProgramBuilder<'b> {
             name: self.builder.name.clone(),
             symbols: self.builder.symbols.clone(),
             scalars: self.builder.scalars.clone(),
+            derived: Vec::new(),
             preconditions: self.preconditions()?,
             tensors: tensors.into_iter().map(|(_, tensor)| tensor).collect(),
             vars: self.vars,

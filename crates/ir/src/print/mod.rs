@@ -498,6 +498,12 @@ pub fn statement(statement: &Statement, names: &dyn Names) -> String {
     format!("{target} {operator} {value}")
 }
 
+/// A value as text, where a value of its type is wanted.
+fn value_as(value: &Expr, names: &dyn Names) -> String {
+    let context = Context { names, wanted: Some(value.dtype), narrow: None, types_literals: false };
+    context.expr(value, Precedence::Ternary)
+}
+
 /// The whole program as text.
 pub fn program(program: &Program) -> String {
     let mut text = format!("program {}\n", program.name);
@@ -508,6 +514,10 @@ pub fn program(program: &Program) -> String {
         .collect();
     if !sizes.is_empty() {
         let _ = writeln!(text, "  {:<12}{}", "sizes", sizes.join(", "));
+    }
+    for derived in &program.derived {
+        let name = program.symbol(derived.symbol);
+        let _ = writeln!(text, "  {:<12}{name} = {}", "derived", expr(&derived.value, program));
     }
     for (at, tensor) in program.tensors.iter().enumerate() {
         let role = match tensor.role {

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{Names, index, range, statement};
+use super::{Names, index, range, statement, value_as};
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, Data, IndexExpr};
@@ -26,6 +26,10 @@ pub fn source(program: &Program) -> String {
     let program = program.general.as_deref().unwrap_or(program);
     let mut names = SourceNames::new(program);
     let mut text = signature(&names);
+    for derived in &program.derived {
+        let value = value_as(&derived.value, &names);
+        let _ = writeln!(text, "  {} {} = {value}", derived.value.dtype, names.symbol(derived.symbol));
+    }
     for (at, tensor) in program.tensors.iter().enumerate() {
         if tensor.role == Role::Temporary {
             let _ = writeln!(text, "  {}", declaration(tensor, TensorId(at as u32), &names));

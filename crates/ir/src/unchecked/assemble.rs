@@ -34,6 +34,7 @@ pub fn assemble(unchecked: UncheckedProgram, definedness: &[Definedness]) -> Opt
         name: unchecked.name,
         symbols: unchecked.symbols,
         scalars: unchecked.scalars,
+        derived: unchecked.derived,
         preconditions: unchecked.preconditions,
         tensors,
         vars,

@@ -19,6 +19,7 @@ impl UncheckedProgram {
             name: program.name.clone(),
             symbols: program.symbols.clone(),
             scalars: program.scalars.clone(),
+            derived: program.derived.clone(),
             preconditions: program.preconditions.clone(),
             tensors: tensors(program),
             vars: vars.map(|var| Var { name: var.name.clone(), range: Some(var.range.clone()) }).collect(),

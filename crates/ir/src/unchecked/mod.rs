@@ -25,6 +25,7 @@ pub use read::{Guard, Read, collect_reads};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::derived::Derived;
 use crate::dtype::DType;
 use crate::expr::{Expr, Origin};
 use crate::index::{Atom, IndexExpr};
@@ -42,6 +43,8 @@ pub struct UncheckedProgram {
     pub symbols: Vec<Symbol>,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
+    /// The symbols that are computed from scalars, each after those that it depends on.
+    pub derived: Vec<Derived>,
     /// The comparisons of sizes that must hold.
     pub preconditions: Vec<Precondition>,
     /// Tensors: inputs in the order of the signature, then results in signature order, then

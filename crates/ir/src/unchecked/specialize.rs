@@ -34,10 +34,13 @@ impl UncheckedProgram {
         substitute_values(expr, &values)
     }
 
-    /// Replaces every bound, extent, subscript and index value.
+    /// Replaces every bound, extent, subscript and index value, also those of derived sizes.
     fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for range in self.vars.iter_mut().filter_map(|var| var.range.as_mut()) {
             *range = Range { from: map(&range.from), to: map(&range.to) };
+        }
+        for derived in &mut self.derived {
+            derived.value.map_indices(map);
         }
         for precondition in &mut self.preconditions {
             *precondition = precondition.map(map);

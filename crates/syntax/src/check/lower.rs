@@ -242,14 +242,19 @@ fn is_float(value: &Value, model: &Model) -> bool {
     type_of(value, model).or_default().is_some_and(DType::is_float)
 }
 
+/// The symbol of an integer scalar or of a derived size.
 fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
+    if let ValueKind::Size(symbol) = value.kind {
+        let is_derived = model.symbols[symbol.index()].kind == SymbolKind::Derived;
+        return is_derived.then_some(symbol);
+    }
     let ValueKind::Scalar(scalar) = value.kind else { return None };
     let at = model.symbols.iter().position(|symbol| symbol.kind == SymbolKind::Scalar(scalar))?;
     Some(SymbolId(at as u32))
 }
 
-/// Records that an integer scalar which multiplies or divides an index is positive; the check of
-/// sizes refuses other values.
+/// Records that an integer scalar or a derived size which multiplies or divides an index is
+/// positive; the check of sizes refuses other values.
 fn assume_positive(factor: &Value, model: &mut Model) {
     if let ValueKind::Binary(BinaryOp::Mul, operands) = &factor.kind {
         operands.iter().for_each(|operand| assume_positive(operand, model));

@@ -9,6 +9,7 @@
 //! | bounds that depend on variables | `triangles` | elements that are left undefined |
 //! | integer scalars used only as values | `scalars` | |
 //! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
+//! | named integers that scalars determine | `derived` | values that are no sizes |
 //! | clamps of views that change nothing | `view_subscripts` | |
 //! | temporaries that begin below 0 | `origins` | |
 //! | preconditions of called functions | `preconditions` | preconditions that cannot hold |
@@ -25,6 +26,7 @@
 
 mod ambiguous_ranges;
 mod bits;
+mod derived;
 mod equal_sizes;
 mod expand;
 mod inequality;
@@ -52,7 +54,7 @@ use std::sync::Arc;
 
 use tilewright_ir::check::Report;
 use tilewright_ir::unchecked::assemble;
-use tilewright_ir::{DType, IndexExpr, Program, SymbolKind, verify_form};
+use tilewright_ir::{DType, IndexExpr, Number, Program, verify_form};
 
 use crate::ast::{ExprKind, Function, Module, Name, Param};
 use crate::diagnostic::{Code, Diagnostic};
@@ -62,10 +64,11 @@ use expand::Instance;
 use model::Model;
 pub use reason::{Reason, ReasonKind};
 
-/// Values of sizes and integer scalars, by name.
+/// Values of sizes and integer scalars, by name, and of the scalars that sizes are computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings {
     values: BTreeMap<String, i64>,
+    scalars: BTreeMap<String, Number>,
 }
 
 impl Bindings {
@@ -79,7 +82,18 @@ impl Bindings {
         self.values.get(name).copied()
     }
 
-    /// The names and values, sorted by name.
+    /// Sets the value of a scalar. Only named integers that are computed from it depend on it: a
+    /// scalar in a subscript or a range is set like a size.
+    pub fn set_scalar(&mut self, name: impl Into<String>, value: Number) {
+        self.scalars.insert(name.into(), value);
+    }
+
+    /// The value of a scalar, where it is given.
+    pub fn scalar(&self, name: &str) -> Option<Number> {
+        self.scalars.get(name).copied().or_else(|| self.get(name).map(|value| Number::Int(value.into())))
+    }
+
+    /// The names and values of sizes and integer scalars, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.values.iter().map(|(name, value)| (name.as_str(), *value))
     }
@@ -87,7 +101,8 @@ impl Bindings {
 
 impl<S: Into<String>> FromIterator<(S, i64)> for Bindings {
     fn from_iter<I: IntoIterator<Item = (S, i64)>>(values: I) -> Bindings {
-        Bindings { values: values.into_iter().map(|(name, value)| (name.into(), value)).collect() }
+        let values = values.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        Bindings { values, scalars: BTreeMap::new() }
     }
 }
 
@@ -282,6 +297,9 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
     report_invalid_sizes(&mut model, function);
     scalars::make_arguments(&mut model);
     ranges::infer(&mut model);
+    if !derived::settle(&mut model, bindings) {
+        return refused(std::mem::take(&mut model.diagnostics));
+    }
     preconditions::settle_calls(&mut model);
     view_subscripts::simplify(&mut model);
     origins::move_to_zero(&mut model);
@@ -336,7 +354,7 @@ fn with_dots(text: &str, leading: &str) -> String {
 }
 
 /// Reports sizes that are not positive. Scalars that multiply or divide an index must be positive
-/// too.
+/// too, and named integers must not be negative.
 fn report_invalid_sizes(model: &mut Model, function: &Function) {
     let mut found = Vec::new();
     for symbol in &model.symbols {
@@ -344,7 +362,7 @@ fn report_invalid_sizes(model: &mut Model, function: &Function) {
         if value >= least {
             continue;
         }
-        let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
+        let what = symbol.kind.noun();
         let message = format!("the {what} `{}` must be at least {least}, and is {value}", symbol.name);
         found.push(Diagnostic::error(Code::InvalidSize, position_of(function, &symbol.name), message));
     }
@@ -355,7 +373,7 @@ fn report_invalid_sizes(model: &mut Model, function: &Function) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// The position of a size or scalar in the signature.
+/// The position of a size or scalar in the signature, or of a named integer.
 fn position_of(function: &Function, name: &str) -> Span {
     let types = function
         .params
@@ -366,7 +384,9 @@ fn position_of(function: &Function, name: &str) -> Span {
     let scalar = function.params.iter().find(|param| param.ty.dims.is_empty() && param.name.text == name);
     let is_size = |text: &str| text == name || expand::program_name(text) == name;
     let dim = dims.find(|dim| matches!(&dim.kind, ExprKind::Name(text) if is_size(text)));
-    scalar.map(|param| param.name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
+    let named = function.definitions.iter().find(|definition| definition.name.text == name);
+    let declared = scalar.map(|param| &param.name).or(named.map(|definition| &definition.name));
+    declared.map(|name| name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
 }
 
 /// Adds the position of the call to each message about an inlined statement.

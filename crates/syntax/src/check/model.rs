@@ -11,8 +11,8 @@ use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;
 use tilewright_ir::unchecked::Parts;
 use tilewright_ir::{
-    Atom, BinaryOp, DType, IndexExpr, Precondition, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId,
-    VarId, precondition,
+    Atom, BinaryOp, DType, Derived, IndexExpr, Precondition, Range, Scalar, ScalarId, Symbol, SymbolId,
+    TensorId, VarId, precondition,
 };
 
 use super::preconditions;
@@ -29,6 +29,11 @@ pub(super) struct Model {
     pub name: String,
     pub symbols: Vec<Symbol>,
     pub scalars: Vec<Scalar>,
+    /// The symbols that are computed from scalars. Their expressions may contain extents until
+    /// `derived` settles them.
+    pub derived: Vec<Derived>,
+    /// The named integers that are notation, and were given a value by name.
+    pub given_names: Vec<GivenName>,
     /// The comparisons of sizes that must hold. Those of called functions may contain extents until
     /// `preconditions` settles them.
     pub preconditions: Vec<ModelPrecondition>,
@@ -50,6 +55,15 @@ pub(super) struct Model {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether `lower` is inside a value, not inside a subscript.
     pub in_value: bool,
+}
+
+/// A named integer that is notation, with the value that the user gives for it.
+#[derive(Clone)]
+pub(super) struct GivenName {
+    pub name: String,
+    pub index: IndexExpr,
+    pub given: i64,
+    pub span: Span,
 }
 
 /// The origin of a tensor.
@@ -255,6 +269,12 @@ impl Model {
             for range in [&mut var.range, &mut var.dependent].into_iter().flatten() {
                 *range = Range { from: map(&range.from), to: map(&range.to) };
             }
+        }
+        for derived in &mut self.derived {
+            derived.value.map_indices(map);
+        }
+        for named in &mut self.given_names {
+            named.index = map(&named.index);
         }
         for precondition in &mut self.preconditions {
             precondition.left = map(&precondition.left);

@@ -32,6 +32,7 @@ pub(super) fn make_arguments(model: &mut Model) {
         return;
     }
     let arguments = Arguments { argument_scalars: &argument_scalars, scalars: &model.scalars };
+    model.derived.iter_mut().for_each(|derived| arguments.replace_in(&mut derived.value));
     for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
         arguments.replace_in(&mut lowered.value);
         for guard in lowered.reads.iter_mut().flat_map(|read| &mut read.guards) {
@@ -53,6 +54,9 @@ fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
             _ => None,
         })
     });
+    for derived in &mut model.derived {
+        derived.symbol = SymbolId((0..derived.symbol.index()).filter(|at| kept(*at)).count() as u32);
+    }
     let mut at = 0..;
     model.symbols.retain(|_| at.next().is_some_and(kept));
 }
@@ -72,6 +76,12 @@ fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
     for precondition in &model.preconditions {
         add_symbols(&precondition.left, &mut known);
         add_symbols(&precondition.right, &mut known);
+    }
+    for derived in &model.derived {
+        add_structural_of_value(&derived.value, &mut known);
+    }
+    for named in &model.given_names {
+        add_symbols(&named.index, &mut known);
     }
     for equal in &model.equal_sizes {
         add_symbols(&equal.left, &mut known);

@@ -29,6 +29,7 @@ pub(super) fn make_unchecked_program(model: &mut Model) -> UncheckedProgram {
         name: model.name.clone(),
         symbols: model.symbols.clone(),
         scalars: model.scalars.clone(),
+        derived: model.derived.clone(),
         preconditions: preconditions::of_program(model),
         tensors: model.tensors.iter().map(tensor).collect(),
         vars: model.vars.iter().map(|var| Var { name: var.name.clone(), range: var.range.clone() }).collect(),

@@ -2,7 +2,7 @@
 
 use tilewright_ir::check::{AccessId, Witness};
 use tilewright_ir::print::Names;
-use tilewright_ir::{Access, Atom, IndexExpr, SymbolKind, Term, VarId, print};
+use tilewright_ir::{Access, Atom, IndexExpr, Term, VarId, print};
 
 use super::MessageContext;
 use crate::check::reason::{Reason, ReasonKind};
@@ -125,7 +125,7 @@ impl MessageContext<'_> {
             return diagnostic;
         };
         let symbol = &self.unchecked.symbols[symbol.index()];
-        let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
+        let what = symbol.kind.noun();
         diagnostic.note(format!("`{}` is a {what} here, not a variable", symbol.name))
     }
 

@@ -321,7 +321,7 @@ impl Resolver<'_> {
             function.params.iter().zip(arguments).filter(|(param, _)| !param.ty.dims.is_empty())
         {
             let view = self.tensor_argument(param, argument, targets, scope)?;
-            bind_sizes(param, &view, argument.span, &mut inner);
+            bind_sizes(param, function, &view, argument.span, &mut inner);
             match view.as_ref() {
                 View::Tensor(id, _) => {
                     inner.tensors.insert(param.name.text.clone(), *id);
@@ -333,6 +333,7 @@ impl Resolver<'_> {
             }
             tensors.push((param, view, argument.span));
         }
+        self.definitions(function, &mut inner);
         for (param, view, argument) in tensors {
             self.require_sizes(param, &view, argument, &inner);
         }
@@ -581,11 +582,12 @@ impl Resolver<'_> {
 }
 
 /// Binds each size of the called function to the extent of the first argument that has it.
-fn bind_sizes(param: &Param, view: &View, span: Span, inner: &mut Scope) {
+fn bind_sizes(param: &Param, function: &Function, view: &View, span: Span, inner: &mut Scope) {
     for (at, dim) in param.ty.dims.iter().enumerate() {
         if let ExprKind::Name(text) = &dim.kind
             && !inner.sizes.contains_key(text)
             && !inner.scalars.contains_key(text)
+            && !function.defines(text)
         {
             let place = param.stored.as_ref().map_or(at, |stored| stored.place(at));
             inner.sizes.insert(text.clone(), view.end(place, span));

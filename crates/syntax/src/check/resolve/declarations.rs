@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
 
 use super::{Resolver, Scope, signature, subscript_count_text};
-use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
+use crate::ast::{Expr, ExprKind, Function, Name, Param, Stmt, StmtKind, Type};
 use crate::check::expand::{is_expanded, is_of_iteration, program_name, written_name};
 use crate::check::lower;
 use crate::check::model::{Source, Tensor};
@@ -28,18 +28,32 @@ impl Resolver<'_> {
         }
         let tensors = function.params.iter().filter(|param| !param.ty.dims.is_empty());
         for param in tensors.clone() {
-            self.declare_sizes(&param.ty, scope);
+            self.declare_sizes(&param.ty, function, scope);
         }
         for result in &function.results {
             if let Some(ty) = &result.ty {
-                self.declare_sizes(ty, scope);
+                self.declare_sizes(ty, function, scope);
             }
         }
-        for param in tensors {
-            let declared = self.declared_shape(&param.ty, scope);
+        // A named integer may depend on `x.0`, and the shape of another parameter on the integer.
+        let is_named = |param: &&Param| names_in(&param.ty).any(|name| function.defines(name));
+        for param in tensors.clone() {
+            let declared = match is_named(&param) {
+                true => None,
+                false => self.declared_shape(&param.ty, scope),
+            };
             let source = Source::Param { constant: param.constant };
             let id = self.add_tensor(&param.name, source, Some(&param.ty), declared, scope);
             self.model.tensors[id.index()].stored = param.stored.clone();
+        }
+        self.definitions(function, scope);
+        for param in tensors.filter(is_named) {
+            let declared = self.declared_shape(&param.ty, scope);
+            let Some(id) = scope.tensors.get(&param.name.text) else { continue };
+            let tensor = &mut self.model.tensors[id.index()];
+            tensor.poisoned = declared.is_none();
+            tensor.shape = declared.clone();
+            tensor.declared = declared;
         }
     }
 
@@ -56,12 +70,12 @@ impl Resolver<'_> {
         scope.scalars.insert(name.text.clone(), value);
     }
 
-    /// Declares the names in the extents of a signature as sizes, unless an integer scalar has the
-    /// name.
-    fn declare_sizes(&mut self, ty: &Type, scope: &mut Scope) {
+    /// Declares the names in the extents of a signature as sizes, unless an integer scalar or a
+    /// named integer has the name.
+    fn declare_sizes(&mut self, ty: &Type, function: &Function, scope: &mut Scope) {
         for dim in &ty.dims {
             let ExprKind::Name(text) = &dim.kind else { continue };
-            if scope.sizes.contains_key(text) {
+            if scope.sizes.contains_key(text) || function.defines(text) {
                 continue;
             }
             if let Some(scalar) = scope.scalars.get(text) {
@@ -332,4 +346,17 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// The names that stand in the extents of a type.
+fn names_in(ty: &Type) -> impl Iterator<Item = &str> {
+    let mut found = Vec::new();
+    for dim in &ty.dims {
+        dim.walk(&mut |part| {
+            if let ExprKind::Name(name) = &part.kind {
+                found.push(name.as_str());
+            }
+        });
+    }
+    found.into_iter()
 }

@@ -224,7 +224,6 @@ impl Resolver<'_> {
     /// Declares every tensor that the body defines, then resolves its statements.
     fn function_body(&mut self, function: &Function, scope: &mut Scope) {
         self.model.is_incomplete |= function.is_incomplete;
-        self.definitions(function, scope);
         self.declare_targets(&function.body, scope);
         for result in &function.results {
             let id = scope.tensors.get(&result.name.text);
