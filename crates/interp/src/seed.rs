@@ -10,7 +10,7 @@ use std::thread;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tilewright_ir::tensor::{TensorError, byte_size};
-use tilewright_ir::{Atom, DType, Expr, ExprKind, IndexExpr, Number, Program, Tensor, TensorId};
+use tilewright_ir::{Atom, DType, Expr, ExprKind, IndexExpr, Number, Program, Scalar, Tensor, TensorId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::Inputs;
@@ -18,6 +18,8 @@ use crate::memory::Inputs;
 /// The least number of elements for one thread. Filling fewer takes no longer than starting a
 /// thread.
 const MIN_ELEMENTS_PER_THREAD: usize = 1 << 16;
+/// The largest number that is tried for scalars which determine sizes.
+const MOST_TRIED_SIZE: u16 = 1000;
 /// The number of elements that are made one by one and then copied together.
 const COPY_CHUNK: usize = 1 << 12;
 
@@ -47,6 +49,7 @@ pub fn complete_inputs(program: &Program, mut inputs: Inputs, seed: u64) -> Resu
 
 /// Makes the scalars of a program that are not given yet.
 pub fn complete_scalars(program: &Program, inputs: &mut Inputs, seed: u64) {
+    find_determining_scalars(program, inputs);
     for declared in &program.scalars {
         let symbol = program.symbols.iter().find(|symbol| symbol.name == declared.name);
         inputs.scalars.entry(declared.name.clone()).or_insert_with(|| {
@@ -56,6 +59,30 @@ pub fn complete_scalars(program: &Program, inputs: &mut Inputs, seed: u64) {
             }
         });
     }
+}
+
+/// Makes the scalars that determine the sizes of a program, where simple numbers give the sizes
+/// that the program holds. One number serves all such scalars.
+pub fn find_determining_scalars(program: &Program, inputs: &mut Inputs) {
+    let determining = program.derived.iter().flat_map(|derived| derived.scalars());
+    let is_open = |name: &&String| !inputs.scalars.contains_key(*name);
+    let open = determining.map(|id| &program.scalars[id.index()].name).filter(is_open);
+    let open: Vec<String> = open.cloned().collect();
+    if open.is_empty() {
+        return;
+    }
+    let sizes = program.derived_sizes();
+    let halves = || (0..2 * MOST_TRIED_SIZE).map(|number| f64::from(number) / 2.0);
+    let tried = halves().chain(halves().skip(1).map(f64::recip));
+    let found = tried.into_iter().find_map(|number| {
+        let mut scalars = inputs.scalars.clone();
+        scalars.extend(open.iter().map(|name| (name.clone(), Number::Float(number))));
+        let value = |own: &Scalar| Some(scalars.get(&own.name)?.convert(own.dtype));
+        let values: Vec<Number> =
+            program.scalars.iter().map(|own| value(own).unwrap_or(Number::Int(0))).collect();
+        sizes.iter().all(|size| size.check(&values).is_ok()).then_some(scalars)
+    });
+    inputs.scalars.extend(found.into_iter().flatten());
 }
 
 /// Makes a tensor for the program's declaration `id`.

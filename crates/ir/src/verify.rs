@@ -177,7 +177,9 @@ impl Check<'_> {
             };
             ensure(exists, || {
                 let name = &symbol.name;
-                format!("{name} is a size with too small a least value, or its scalar does not exist")
+                format!(
+                    "{name} is a size whose least value is below 1, or 0 if it is derived, or its scalar is missing"
+                )
             })?;
         }
         Ok(())

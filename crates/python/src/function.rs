@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use tilewright::ir::{
-    Expr, ExprKind, IndexExpr, Number, Program, Role, ScalarId, SymbolKind, TensorId, print as text,
+    Expr, ExprKind, IndexExpr, Number, Program, Role, ScalarId, SymbolId, SymbolKind, TensorId, print as text,
 };
 use tilewright::schedule::text::parse as parse_schedule;
 use tilewright::syntax::diagnostic::Style;
@@ -215,6 +215,29 @@ impl Function {
     fn _specialised(&self) -> Vec<bool> {
         let both = self.specialised.iter().zip(&self.determines_size);
         both.map(|(is_size, determines_size)| *is_size || *determines_size).collect()
+    }
+
+    /// The names of the sizes that scalars determine.
+    #[getter]
+    fn _derived(&self) -> Vec<&str> {
+        let symbols =
+            self.general.derived.iter().map(|derived| &self.general.symbols[derived.symbol.index()]);
+        symbols.map(|symbol| symbol.name.as_str()).collect()
+    }
+
+    /// The values of the sizes that scalars determine, from the values of all other sizes and of
+    /// the scalars, by name. Returns `None` if one has no value.
+    fn _derived_sizes(
+        &self,
+        sizes: HashMap<String, i64>,
+        scalars: HashMap<String, f64>,
+    ) -> Option<HashMap<String, i64>> {
+        let symbols = &self.general.symbols;
+        let given = |id: SymbolId| sizes.get(&symbols[id.index()].name).copied();
+        let scalar = |name: &str| scalars.get(name).copied().map(Number::Float);
+        let values = self.general.derived_values(&given, &scalar)?;
+        let derived = self.general.derived.iter().map(|own| own.symbol.index());
+        Some(derived.map(|at| (symbols[at].name.clone(), values[at])).collect())
     }
 
     /// Whether a call checks afterwards that no subscript was out of bounds.

@@ -161,6 +161,7 @@ class _Signature:
         told = [extent for shape in self.shapes.values() for extent in shape]
         told += [extent for name in self.updated for extent in shapes[name]]
         told += [name for name, dtype, is_tensor in self.parameters if _is_integer(dtype) and not is_tensor]
+        told += self.function._derived
         for name, shape in shapes.items():
             for extent in shape:
                 if _is_name(extent) and extent not in told:
@@ -213,7 +214,19 @@ class _Signature:
         for text, extent in told:
             if _is_name(text):
                 sizes.setdefault(text, extent)
+        if self.function._derived:
+            sizes |= self.derived_sizes(inputs, sizes)
         return sizes
+
+    def derived_sizes(self, inputs: tuple[Any, ...], sizes: dict[str, Any]) -> dict[str, int]:
+        """Returns the sizes that numbers determine. They are not known where another size is a symbol."""
+        known = {name: size for name, size in sizes.items() if type(size) is int and name not in self.function._derived}
+        numbers = zip(self.parameters, inputs)
+        scalars = {name: float(_number(value)) for (name, _, is_tensor), value in numbers if not is_tensor}
+        found = self.function._derived_sizes(known, scalars)
+        if found is None:
+            raise ValueError(f"the numbers determine no sizes {', '.join(self.function._derived)}")
+        return found
 
 
 def _arguments(names: list[str]) -> list[str]:
