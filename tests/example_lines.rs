@@ -6,17 +6,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilewright_ir::Program;
+use tilewright_ir::{Number, Program};
 use tilewright_syntax::{Bindings, check, parse};
 
 use super::examples::examples;
 
-/// A program as a command line names it: `FILE[:NAME] --sizes M=4,N=5`. The line may also name
-/// inputs, which do not matter here.
+/// A program as a command line names it: `FILE[:NAME] --sizes M=4,N=5 --in sigma=0.1`. Of the
+/// inputs, only numbers matter here.
 pub struct Line {
     pub path: PathBuf,
     name: Option<String>,
     pub sizes: Vec<(String, i64)>,
+    pub scalars: Vec<(String, f64)>,
 }
 
 /// The line that each example has in its text, after `# tilewright run`.
@@ -35,15 +36,25 @@ impl Line {
         let named = words.next().unwrap();
         let (file, name) =
             named.split_once(':').map_or((named, None), |(file, name)| (file, Some(name.to_owned())));
-        let sizes = words.skip_while(|word| *word != "--sizes").nth(1).unwrap_or_default();
-        let pairs = sizes.split(',').filter_map(|pair| pair.split_once('='));
-        let sizes = pairs.map(|(size, value)| (size.to_owned(), value.parse().unwrap())).collect();
-        Line { path: Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file), name, sizes }
+        let words: Vec<&str> = words.collect();
+        let values = |option: &str| {
+            let given = words.windows(2).filter(move |pair| pair[0] == option);
+            given.flat_map(|pair| pair[1].split(',')).filter_map(|pair| pair.split_once('='))
+        };
+        let sizes =
+            values("--sizes").map(|(size, value)| (size.to_owned(), value.parse().unwrap())).collect();
+        let scalars =
+            values("--in").filter_map(|(scalar, value)| Some((scalar.to_owned(), value.parse().ok()?)));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+        Line { path, name, sizes, scalars: scalars.collect() }
     }
 
     /// The program at `factor` times the sizes of the line, where the checker accepts it.
     pub fn program(&self, factor: i64) -> Result<Program, String> {
-        let bindings: Bindings = self.sizes.iter().map(|(size, value)| (size, factor * value)).collect();
+        let mut bindings: Bindings = self.sizes.iter().map(|(size, value)| (size, factor * value)).collect();
+        for (scalar, value) in &self.scalars {
+            bindings.set_scalar(scalar, Number::Float(*value));
+        }
         let parsed = parse(&fs::read_to_string(&self.path).unwrap());
         let name = self.name.as_ref().unwrap_or(&parsed.ast.functions[0].name.text);
         let checked = check(&parsed.ast, name, &bindings);

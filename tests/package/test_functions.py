@@ -551,3 +551,44 @@ def test_infinity_and_nan_are_literals():
     """)
     low, high, none = f(np.float32([1, -1]))
     assert low.tolist() == [-np.inf] * 2 and high.tolist() == [np.inf, -1] and np.isnan(none).all()
+
+
+HISTOGRAM = """def histogram(float(N) x, float width) -> (y) {
+  int bins = int(1 / width) + 1
+  y(b) +=! 1.0 where b = int(clamp(x(i), 0, 1) / width), b in 0:bins
+}"""
+
+
+def test_each_call_computes_the_sizes_that_its_scalars_determine():
+    histogram = tw.define(HISTOGRAM).histogram
+    x = np.array([0, 0.1, 0.3, 0.6, 0.65, 1], dtype=np.float32)
+    for width in [0.5, 0.25, 0.5, 0.1, 0.25]:
+        counts = np.bincount((x / np.float32(width)).astype(int), minlength=int(np.float32(1) / np.float32(width)) + 1)
+        np.testing.assert_array_equal(histogram(x, width), counts)
+    assert histogram._kernel_count == 3
+    # Another width with as many bins takes the same kernel.
+    assert histogram(x, 0.45).tolist() == [3, 2, 1] and histogram._kernel_count == 3
+    assert histogram(x[:0], 0.5).tolist() == [0, 0, 0]
+
+
+def test_sizes_that_scalars_and_shapes_determine_together():
+    part = tw.define("def part(float(N) x, float a) -> (y) { int m = int(N * a)\n y(i) = x(0) where i in 0:m }")
+    for length, a in [(10, 0.5), (20, 0.5), (10, 0.25), (20, 0.25), (10, 0.5)]:
+        assert part(np.ones(length, np.float32), a).shape == (int(length * a),)
+    assert part._kernel_count == 4
+
+
+def test_scalars_that_determine_no_size_are_refused():
+    histogram = tw.define(HISTOGRAM).histogram
+    x = np.ones(4, np.float32)
+    kernel = histogram.compile(x, 0.5)
+    assert kernel.sizes == {"N": 4, "bins": 3}
+    assert kernel(x, 0.5).tolist() == [0, 0, 4]
+    with pytest.raises(ValueError, match="specialised for `bins` = 3, but with width = 0.25 .* is 5"):
+        kernel(x, 0.25)
+    for width, why in [(0.0, "it converts inf"), (float("nan"), "it converts NaN"), (-0.1, "must be at least 0")]:
+        with pytest.raises(tw.ProgramError, match=why):
+            histogram(x, width)
+    with pytest.raises(tw.ProgramError, match="`bins` is 3 with width = 0.5, but 4 is given for it"):
+        histogram(x, 0.5, bins=4)
+    assert histogram(x, 0.5, bins=3).tolist() == [0, 0, 4]

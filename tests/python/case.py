@@ -18,12 +18,12 @@ class Case:
     function: str
     inputs: Callable[..., dict]  # inputs(rng, **sizes): arrays, and int or float scalars
     reference: Callable[..., dict]  # reference(**inputs): every output by name
-    sizes: list[dict[str, int]]
+    sizes: list[dict[str, float]]
     tolerance: float = 1e-5  # relative and absolute, for floats
     off_by: int = 0  # absolute, for integers on a device
 
 
-def sizes(names: str, *rows: tuple[int, ...]) -> list[dict[str, int]]:
+def sizes(names: str, *rows: tuple[float, ...]) -> list[dict[str, float]]:
     """`sizes("M K", (7, 5), (1, 1))` is `[{"M": 7, "K": 5}, {"M": 1, "K": 1}]`."""
     return [dict(zip(names.split(), row, strict=True)) for row in rows]
 

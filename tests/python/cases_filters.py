@@ -43,7 +43,10 @@ def unsharp(input):
     return {"output": input * (2 * gray - blurred) / gray}
 
 
-def bilateral_grid(input, bins, s_sigma=8):
+def bilateral_grid(input, r_sigma, s_sigma=8):
+    # The scale of brightness, and the number of its cells, in single precision.
+    scale = np.float32(1) / np.float32(r_sigma)
+    bins = int(scale)
     height, width = input.shape
     image = np.clip(input, 0, 1).astype(np.float32)
     rows, columns = (height - 1) // s_sigma + 2, (width - 1) // s_sigma + 2
@@ -54,7 +57,7 @@ def bilateral_grid(input, bins, s_sigma=8):
     pads = [(before, e - before - n) for e, n in zip(extent, input.shape, strict=True)]
     pixels = np.pad(image, pads, mode="edge")
     y, x = np.indices(pixels.shape) // s_sigma
-    z = (pixels * np.float32(bins) + np.float32(0.5)).astype(int) + 2
+    z = (pixels * scale + np.float32(0.5)).astype(int) + 2
     grid = np.zeros((2, rows + 4, columns + 4, bins + 6))
     np.add.at(grid, (0, y, x, z), pixels)
     np.add.at(grid, (1, y, x, z), 1)
@@ -63,7 +66,7 @@ def bilateral_grid(input, bins, s_sigma=8):
         grid = taps @ np.array([1, 4, 6, 4, 1])
 
     # Between the 8 cells around a pixel; the weight of a cell falls to 0 at the next one.
-    z = image * np.float32(bins)
+    z = image * scale
     y, x = np.indices(input.shape) / s_sigma
     total = 0
     for corner in np.ndindex(2, 2, 2):
@@ -134,8 +137,11 @@ CASES = [
     ),
     Case(
         "pipelines/bilateral_grid.tw", "bilateral_grid",
-        lambda rng, H, W, **integers: {"input": brightness(rng, H, W), **integers}, bilateral_grid,
-        [*sizes("H W bins", (13, 18, 10), (1, 1, 10), (7, 9, 3)), dict(H=5, W=11, bins=6, s_sigma=3)],
+        lambda rng, H, W, **numbers: {"input": brightness(rng, H, W), **numbers}, bilateral_grid,
+        [
+            *sizes("H W r_sigma", (13, 18, 0.1), (1, 1, 0.1), (7, 9, 0.3), (9, 8, 1.5)),
+            dict(H=5, W=11, r_sigma=0.17, s_sigma=3),
+        ],
         tolerance=2e-6,
     ),
     Case(

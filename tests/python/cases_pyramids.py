@@ -173,7 +173,10 @@ def uniform(seed, *coordinates):
     return (counter[0] >> np.uint64(8)) / 2.0**24
 
 
-def bgu(splat_loc, values, slice_loc, cell, bins, factor):
+def bgu(splat_loc, values, slice_loc, cell, r_sigma, factor):
+    # The scale of brightness, and the number of its cells, in single precision.
+    scale = np.float32(1) / np.float32(r_sigma)
+    bins = int(scale)
     (_, h, w), (_, H, W) = splat_loc.shape, slice_loc.shape
     luma = np.array([0.25, 0.5, 0.25])
     big = cell * factor
@@ -185,7 +188,7 @@ def bgu(splat_loc, values, slice_loc, cell, bins, factor):
     place = (slice(None), y.clip(0, h - 1)[:, None], x.clip(0, w - 1))
     source = np.concatenate([splat_loc[place], np.ones((1, len(y), len(x)))])
     target = values[place]
-    brightness = np.einsum("c,cyx->yx", luma, source[:3]).clip(0, 1) * bins
+    brightness = np.einsum("c,cyx->yx", luma, source[:3]).clip(0, 1) * scale
     # Half a bin goes up.
     in_bin = np.floor(brightness + 0.5).astype(int) == np.arange(-3, bins + 5)[:, None, None]
 
@@ -204,7 +207,7 @@ def bgu(splat_loc, values, slice_loc, cell, bins, factor):
 
     # Trilinear samples of the grid.
     y, x = np.divmod(np.arange(H), big), np.divmod(np.arange(W), big)
-    z = np.einsum("c,cyx->yx", luma, slice_loc).clip(0, 1) * bins
+    z = np.einsum("c,cyx->yx", luma, slice_loc).clip(0, 1) * scale
     z = (z.astype(int), z - z.astype(int))
     fitted = 0
     for dz, dy, dx in np.ndindex(2, 2, 2):
@@ -245,12 +248,12 @@ CASES = [
     ),
     Case(
         "pipelines/bgu.tw", "bgu",
-        lambda rng, h, w, H, W, cell, bins, factor: {
+        lambda rng, h, w, H, W, cell, r_sigma, factor: {
             **{name: rng.uniform(0, 1, (3, h, w)).astype(np.float32) for name in ("splat_loc", "values")},
             "slice_loc": rng.uniform(0, 1, (3, H, W)).astype(np.float32),
-            "cell": cell, "bins": bins, "factor": factor,
+            "cell": cell, "r_sigma": r_sigma, "factor": factor,
         },
-        bgu, sizes("h w H W cell bins factor", (9, 7, 27, 20, 4, 4, 3), (3, 5, 11, 5, 3, 2, 4)),
+        bgu, sizes("h w H W cell r_sigma factor", (9, 7, 27, 20, 4, 0.25, 3), (3, 5, 11, 5, 3, 0.45, 4)),
         tolerance=2e-5,
     ),
 ]

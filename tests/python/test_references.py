@@ -104,7 +104,7 @@ def test_smoothing_keeps_a_constant_image():
     image = np.full((3, 9, 10), 0.3)
     np.testing.assert_allclose(cases_filters.nl_means(image, 3, 5, 0.1)["output"], image)
     np.testing.assert_allclose(cases_filters.iir_blur(image, 0.1)["output"], image)
-    np.testing.assert_allclose(cases_filters.bilateral_grid(image[0], 10)["output"], image[0], rtol=1e-6)
+    np.testing.assert_allclose(cases_filters.bilateral_grid(image[0], 0.1)["output"], image[0], rtol=1e-6)
     np.testing.assert_allclose(cases_filters.harris(image)["output"], 0, atol=1e-12)
 
 
@@ -126,7 +126,7 @@ def test_harris_is_positive_at_a_corner_and_negative_at_an_edge():
 def test_bilateral_grid_keeps_an_edge_that_a_blur_would_not():
     image = np.zeros((16, 24))
     image[:, 12:] = 1
-    np.testing.assert_allclose(cases_filters.bilateral_grid(image, 10)["output"], image, atol=1e-6)
+    np.testing.assert_allclose(cases_filters.bilateral_grid(image, 0.1)["output"], image, atol=1e-6)
 
 
 def test_conv_layer_is_conv_with_channels_first():
@@ -156,5 +156,5 @@ def test_lens_blur_in_focus_is_the_identity():
 
 def test_bgu_finds_an_affine_change_of_colours():
     small, large = RNG.uniform(0.2, 0.8, (3, 40, 40)), RNG.uniform(0.2, 0.8, (3, 80, 80))
-    result = cases_pyramids.bgu(small, 0.5 * small + 0.1, large, cell=16, bins=1, factor=2)["output"]
+    result = cases_pyramids.bgu(small, 0.5 * small + 0.1, large, cell=16, r_sigma=1.0, factor=2)["output"]
     np.testing.assert_allclose(result, 0.5 * large + 0.1, atol=0.01)

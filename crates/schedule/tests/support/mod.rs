@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilewright_interp::{Inputs, Order, run, run_nest};
+use tilewright_interp::{Inputs, Order, run, run_nest, seed};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, TensorId, print, verify_nest};
 use tilewright_schedule::{Refusal, Schedule, apply, text};
 use tilewright_syntax::{Bindings, check, parse};
@@ -76,10 +76,12 @@ pub fn inputs(program: &Program, seed: u64) -> Inputs {
         }
         inputs.tensors.insert(tensor.name.clone(), filled);
     }
+    seed::find_determining_scalars(program, &mut inputs);
     for scalar in &program.scalars {
         let bound = program.symbols.iter().find(|symbol| symbol.name == scalar.name);
         let value = bound.and_then(|symbol| symbol.value).unwrap_or(2);
-        inputs.scalars.insert(scalar.name.clone(), Number::Int(value as i128).convert(scalar.dtype));
+        let value = Number::Int(value as i128).convert(scalar.dtype);
+        inputs.scalars.entry(scalar.name.clone()).or_insert(value);
     }
     inputs
 }
