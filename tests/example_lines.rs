@@ -37,7 +37,7 @@ impl Line {
         let (file, name) =
             named.split_once(':').map_or((named, None), |(file, name)| (file, Some(name.to_owned())));
         let words: Vec<&str> = words.collect();
-        let values = |option: &str| {
+        let values = |option: &'static str| {
             let given = words.windows(2).filter(move |pair| pair[0] == option);
             given.flat_map(|pair| pair[1].split(',')).filter_map(|pair| pair.split_once('='))
         };

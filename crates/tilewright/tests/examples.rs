@@ -193,8 +193,8 @@ fn paper() {
     expect_folder("paper", 17);
 }
 
-/// Positive floats, as pixels are; other inputs from the seed alone.
-fn positive_inputs(program: &Ir) -> Inputs {
+/// The scalars of a line, and positive floats, as pixels are; other inputs from the seed alone.
+fn inputs_of(line: &Line, program: &Ir) -> Inputs {
     const SEED: u64 = 7;
     let positive = Uniform { low: Number::Float(0.1), high: Number::Float(1.0) };
     let mut inputs = Inputs::default();
@@ -206,7 +206,10 @@ fn positive_inputs(program: &Ir) -> Inputs {
         }
     }
     for scalar in program.scalars.iter().filter(|scalar| scalar.dtype.is_float()) {
-        inputs.scalars.insert(scalar.name.clone(), positive.scalar(&scalar.name, scalar.dtype, SEED));
+        let given = line.scalars.iter().find(|(name, _)| *name == scalar.name);
+        let value = given.map(|(_, value)| Number::Float(*value).convert(scalar.dtype));
+        let value = value.unwrap_or_else(|| positive.scalar(&scalar.name, scalar.dtype, SEED));
+        inputs.scalars.insert(scalar.name.clone(), value);
     }
     complete_inputs(program, inputs, SEED).unwrap()
 }
@@ -223,8 +226,10 @@ fn pipelines() {
         let source = fs::read_to_string(&line.path).unwrap();
         let module = Module::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
         let sizes = line.sizes.iter().map(|(size, value)| (size.as_str(), *value));
-        let program = module.program(name, sizes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let inputs = positive_inputs(program.ir());
+        let scalars = line.scalars.iter().map(|(scalar, value)| (scalar.as_str(), *value));
+        let program = module.program_with_scalars(name, sizes, scalars);
+        let program = program.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let inputs = inputs_of(line, program.ir());
         let wanted = tilewright_interp::expect(program.ir(), inputs.clone())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         expect_results(name, &program, None, turn, &inputs, |found| {
