@@ -55,6 +55,9 @@ const MAX_KERNELS: usize = 256;
 struct Kernels {
     all: HashMap<Key, KeptKernel>,
     last: Option<Arc<Compiled>>,
+    /// Whether the last kernel is for sizes that were given by name. A call without names needs
+    /// another one.
+    last_has_named_sizes: bool,
     /// The number of lookups so far.
     lookups: u64,
 }
@@ -391,6 +394,7 @@ impl Function {
         let found = Arc::clone(&kept.compiled);
         if !kernels.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &found)) {
             kernels.last = Some(Arc::clone(&found));
+            kernels.last_has_named_sizes = !key.named.is_empty();
         }
         Some(found)
     }
@@ -406,15 +410,19 @@ impl Function {
             kernels.all.remove(&oldest);
         }
         let used = kernels.lookups;
+        kernels.last_has_named_sizes = !key.named.is_empty();
         kernels.all.insert(key, KeptKernel { compiled: Arc::clone(&made), used });
         kernels.last = Some(Arc::clone(&made));
         made
     }
 
-    /// The kernel that was used last, if it runs on the CPU with the current number of threads.
+    /// The kernel that was used last, if it runs on the CPU with the current number of threads, and
+    /// the arguments of a call determine all its sizes.
     fn last_on_cpu(&self) -> Option<Arc<Compiled>> {
         let wanted = Place::of_memory(Memory::Host);
-        self.kernels().last.as_ref().filter(|last| last.place == wanted).cloned()
+        let kernels = self.kernels();
+        let last = kernels.last.as_ref().filter(|_| !kernels.last_has_named_sizes);
+        last.filter(|last| last.place == wanted).cloned()
     }
 
     fn last(&self) -> PyResult<Arc<Compiled>> {
