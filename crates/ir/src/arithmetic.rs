@@ -6,7 +6,8 @@ mod integer;
 pub use integer::philox_constants;
 
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Builtin, Number, UnaryOp};
+use crate::number::Number;
+use crate::operators::{BinaryOp, Builtin, UnaryOp};
 use crate::program::ReduceOp;
 
 /// `op value`, as a value of `dtype`.

@@ -16,8 +16,10 @@ use thiserror::Error;
 
 use crate::arithmetic;
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, ExprKind, Number, Origin, UnaryOp};
+use crate::expr::{Expr, ExprKind, Origin};
 use crate::index::{Atom, IndexExpr};
+use crate::number::Number;
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::print;
 use crate::program::{Program, Scalar, ScalarId, SymbolId};
 

@@ -196,8 +196,10 @@ pub(crate) use id;
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::expr::{BinaryOp, Number, Origin, UnaryOp};
+    use crate::expr::Origin;
     use crate::nest;
+    use crate::number::Number;
+    use crate::operators::{BinaryOp, UnaryOp};
 
     #[test]
     fn a_mapped_expression_is_in_normal_form() {

@@ -34,6 +34,8 @@ pub mod ids;
 pub mod index;
 pub mod interval;
 pub mod nest;
+pub mod number;
+pub mod operators;
 pub mod precondition;
 pub mod print;
 pub mod program;
@@ -47,9 +49,11 @@ pub mod walk;
 pub use builder::ProgramBuilder;
 pub use derived::Derived;
 pub use dtype::DType;
-pub use expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};
+pub use expr::{Access, Expr, ExprKind, Origin};
 pub use index::{Atom, Data, IndexExpr, Term};
 pub use nest::LoopNest;
+pub use number::Number;
+pub use operators::{BinaryOp, Builtin, UnaryOp};
 pub use precondition::Precondition;
 pub use program::{
     ForLoop, Node, Program, Range, ReduceOp, Role, Scalar, ScalarId, Stage, Statement, Symbol, SymbolId,

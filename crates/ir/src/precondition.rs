@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::{BinaryOp, Origin};
+use crate::expr::Origin;
 use crate::index::{Atom, IndexExpr, Term};
 use crate::interval::{Knowledge, is_nonnegative_by_least_values};
+use crate::operators::BinaryOp;
 use crate::print::{Names, index};
 use crate::program::SymbolId;
 

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::derived::Derived;
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, Origin};
+use crate::expr::{Expr, Origin};
 use crate::ids::{Ids, InProgram, id};
 use crate::index::IndexExpr;
+use crate::operators::BinaryOp;
 use crate::precondition::Precondition;
 
 id!(TensorId, "a tensor of a program");

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::dtype::DType;
-use crate::expr::Number;
+use crate::number::Number;
 
 /// A dense, row-major tensor.
 #[derive(Clone, Debug, PartialEq)]

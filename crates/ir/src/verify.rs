@@ -28,9 +28,10 @@ use thiserror::Error;
 
 use crate::check::{Definedness, check, describe};
 use crate::dtype::DType;
-use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
+use crate::expr::{Access, Expr, ExprKind};
 use crate::ids::{Id, Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr};
+use crate::operators::{BinaryOp, Builtin, UnaryOp};
 use crate::precondition::Precondition;
 use crate::print::{self, Names};
 use crate::program::{

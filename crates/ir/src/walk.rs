@@ -242,8 +242,9 @@ pub fn rewrite(stmts: Vec<Stmt>, each: &mut impl FnMut(Stmt, &mut Vec<Stmt>)) ->
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::expr::{Number, Origin};
+    use crate::expr::Origin;
     use crate::nest::{Allocate, Expr, If, LoopKind, LoopVarId};
+    use crate::number::Number;
 
     fn store(at: i64) -> Stmt {
         let indices = vec![IndexExpr::constant(at)];

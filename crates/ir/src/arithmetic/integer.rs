@@ -2,7 +2,8 @@
 //! exact; the caller wraps the result to its type.
 
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Builtin, Number};
+use crate::number::Number;
+use crate::operators::{BinaryOp, Builtin};
 
 /// `left << right` or `left >> right`, for operands of type `dtype`. The count is read as an
 /// unsigned number: a negative count shifts every bit out, as does any other count of the width or
@@ -81,7 +82,7 @@ pub(super) fn philox(mut key: [u32; 2], mut counter: [u32; 4]) -> [u32; 4] {
 mod tests {
     use super::super::{binary, call as call_builtin, unary};
     use super::*;
-    use crate::expr::UnaryOp;
+    use crate::operators::UnaryOp;
 
     /// The vectors that the authors of the generator publish with it.
     #[test]

@@ -55,7 +55,8 @@ pub use index::{Index, Indices, Size, Var};
 pub use value::{Element, Tensor, Value};
 
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::expr::{Expr, ExprKind};
+use crate::operators::BinaryOp;
 use crate::program::{
     Program, ReduceOp, Scalar, ScalarId, Symbol, SymbolId, SymbolKind, TensorId, Update, VarId,
 };

@@ -9,8 +9,10 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Su
 use super::error::TypeError;
 use super::index::{Index, Indices, Size, Var};
 use crate::dtype::DType;
-use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};
+use crate::expr::{Access, Expr, ExprKind, Origin};
 use crate::index::IndexExpr;
+use crate::number::Number;
+use crate::operators::{BinaryOp, Builtin, UnaryOp};
 use crate::program::TensorId;
 
 /// A tensor of a program.

@@ -8,8 +8,10 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, ExprKind, Number, UnaryOp};
+use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, Data, IndexExpr};
+use crate::number::Number;
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::unchecked::Guard;
 
 /// One alternative: all of these expressions are at least 0.

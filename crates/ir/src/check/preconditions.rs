@@ -3,9 +3,9 @@
 
 use super::Checker;
 use super::finding::{Finding, Undefined};
-use crate::expr::BinaryOp;
 use crate::index::{Atom, IndexExpr};
 use crate::interval::Knowledge;
+use crate::operators::BinaryOp;
 use crate::precondition::{Precondition, facts, least_value};
 use crate::program::{Range, SymbolId, VarId};
 use crate::prove::can_prove_nonnegative;

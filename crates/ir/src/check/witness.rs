@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arithmetic;
-use crate::expr::{BinaryOp, Expr, ExprKind, Number};
+use crate::expr::{Expr, ExprKind};
 use crate::index::{Atom, IndexExpr};
 use crate::interval::Knowledge;
+use crate::number::Number;
+use crate::operators::BinaryOp;
 use crate::precondition::repair;
 use crate::program::{SymbolId, VarId};
 use crate::unchecked::{Guard, UncheckedProgram, add_symbols};

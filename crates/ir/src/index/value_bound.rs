@@ -3,8 +3,10 @@
 use super::{Atom, IndexExpr};
 use crate::arithmetic;
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Builtin, Expr, ExprKind, Number};
+use crate::expr::{Expr, ExprKind};
 use crate::ids::Ids;
+use crate::number::Number;
+use crate::operators::{BinaryOp, Builtin};
 
 /// The greatest value of an expression of an integer type or of truth values, where it is at least
 /// 0 and less than 2^62 whatever the data are. Returns `None` where the expression may be negative,

@@ -2,7 +2,7 @@
 
 use super::{Precedence, parenthesised};
 use crate::dtype::DType;
-use crate::expr::Number;
+use crate::number::Number;
 
 /// How much of a literal its text shows.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,9 +16,10 @@ pub use source::source;
 use std::fmt::Write;
 
 use crate::dtype::DType;
-use crate::expr::{Access, BinaryOp, Builtin, Expr, ExprKind, UnaryOp};
+use crate::expr::{Access, Expr, ExprKind};
 use crate::ids::{Ids, InProgram};
 use crate::index::{Atom, Data, IndexExpr, Term};
+use crate::operators::{BinaryOp, Builtin, UnaryOp};
 use crate::program::{
     Node, Program, Range, Role, ScalarId, Statement, SymbolId, TensorId, Update, VarId, VarKind,
 };

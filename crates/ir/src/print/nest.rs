@@ -271,8 +271,10 @@ fn written_buffers(nest: &LoopNest) -> Vec<BufferId> {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::expr::{BinaryOp, Number, Origin};
+    use crate::expr::Origin;
     use crate::nest::{Access, Expr, ExprKind, LoopVar};
+    use crate::number::Number;
+    use crate::operators::BinaryOp;
     use crate::program::{ReduceOp, Scalar, TensorId};
 
     fn c(value: i64) -> IndexExpr {

@@ -5,8 +5,9 @@
 use super::tree::{Tree, build_tree};
 use super::{Parts, Source, Statement as UncheckedStatement, UncheckedProgram};
 use crate::check::Definedness;
-use crate::expr::{Expr, Number};
+use crate::expr::Expr;
 use crate::index::{Atom, IndexExpr};
+use crate::number::Number;
 use crate::program::{
     ForLoop, Node, Program, Range, Role, Stage, Statement, TensorDecl, TensorId, Update, Var, VarId, VarKind,
 };

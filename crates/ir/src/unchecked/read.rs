@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::expr::{Access, BinaryOp, Expr, ExprKind};
+use crate::expr::{Access, Expr, ExprKind};
 use crate::index::{Atom, IndexExpr};
+use crate::operators::BinaryOp;
 
 /// An access that happens where its guards allow it.
 #[derive(Clone, Debug)]

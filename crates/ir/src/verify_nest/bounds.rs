@@ -9,10 +9,10 @@
 
 use std::cell::Cell;
 
-use crate::expr::BinaryOp;
 use crate::ids::InNest;
 use crate::interval::{Knowledge, lower_bound, upper_bound};
 use crate::nest::{Access, Atom, Expr, ExprKind, For, IndexExpr, LoopVarId, Range};
+use crate::operators::BinaryOp;
 use crate::program::SymbolId;
 use crate::verify::Verdict;
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::expr::{BinaryOp, Number, Origin};
+use crate::expr::Origin;
 use crate::nest::{Data, Expr, ExprKind, LoopVar};
+use crate::number::Number;
+use crate::operators::BinaryOp;
 use crate::program::{ReduceOp, TensorId};
 use LoopKind::*;
 
