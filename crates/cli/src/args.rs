@@ -281,7 +281,7 @@ pub struct CompileArgs {
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
-    tilewright run examples/images/blur_repeat.tw --in I=photo.png --out blurred.png\n  \
+    tilewright run examples/pipelines/iir_blur.tw --in input=photo.png --in alpha=0.2 --out blurred.png\n  \
     tilewright run examples/paper/mv.tw --sizes M=8,K=5 --in 'A=uniform(0.1,1)' --check"
 )]
 pub struct RunArgs {
