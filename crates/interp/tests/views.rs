@@ -207,12 +207,10 @@ fn integer_scalars_in_views_keep_their_meaning() {
 
 #[test]
 fn views_leave_the_conditions_of_the_program_alone() {
-    let source = |read: &str| {
-        format!(
-            "def f(int(N) x) -> (y) {{ v = repeat(x) y(i) = 0 <= int8(i) ? {read}(i) : 0 where i in 0:N }}"
-        )
+    let source = |view: &str, read: &str| {
+        format!("def f(int(N) x) -> (y) {{ {view} y(i) = 0 <= int8(i) ? {read}(i) : 0 where i in 0:N }}")
     };
-    assert_eq!(results(&source("v"), 300), results(&source("x"), 300));
+    assert_eq!(results(&source("v = repeat(x)", "v"), 300), results(&source("", "x"), 300));
 }
 
 #[test]

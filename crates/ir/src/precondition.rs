@@ -6,7 +6,7 @@
 //! [`crate::prove`] uses. A remainder needs more than its own inequality: `C % G == 0` also means
 //! `G*(C/G) == C`, and that `C` is at least `G`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,12 @@ impl Precondition {
 
     /// The least value that the precondition alone gives a symbol.
     fn least(&self, symbol: SymbolId) -> Option<i64> {
+        // Only a comparison with the symbol as a term of its own bounds it. This is asked very
+        // often.
+        let is_own = |term: &Term| matches!(term.factors.as_slice(), [Atom::Symbol(own)] if *own == symbol);
+        if !self.left.terms().iter().chain(self.right.terms()).any(is_own) {
+            return None;
+        }
         let own = IndexExpr::symbol(symbol);
         let bounds = self.inequalities().into_iter().filter_map(|fact| fact.sub(&own).as_constant());
         bounds.filter_map(i64::checked_neg).max()
@@ -158,10 +164,11 @@ fn parts(sum: &IndexExpr) -> Vec<IndexExpr> {
 /// Expressions that are never negative where the preconditions hold.
 pub fn facts(preconditions: &[Precondition], known: &dyn Knowledge) -> Vec<IndexExpr> {
     let mut facts: Vec<IndexExpr> = Vec::new();
+    let mut seen = BTreeSet::new();
     for precondition in preconditions {
         let division = precondition.division().map(|division| division.facts(known));
         for fact in precondition.inequalities().into_iter().chain(division.into_iter().flatten()) {
-            if fact.as_constant().is_none() && !facts.contains(&fact) {
+            if fact.as_constant().is_none() && seen.insert(fact.clone()) {
                 facts.push(fact);
             }
         }

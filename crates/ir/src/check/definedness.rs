@@ -280,6 +280,12 @@ fn unproved_reads(checker: &Checker<'_>, at: usize, definedness: &[Definedness])
 fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
     let statement = &checker.unchecked.statements[at];
     let Some(shape) = &checker.unchecked.tensor(read.access.tensor).shape else { return true };
+    // Most tensors are written in full by one statement, and the region that is read needs proofs.
+    let full = whole_tensor(shape);
+    let written: Vec<Region> = regions_written_before(checker, read.access.tensor, at).collect();
+    if written.contains(&full) {
+        return true;
+    }
     let own = WriterRanges { checker, at, shared: &statement.loops, equal_loops: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
         let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
@@ -293,14 +299,8 @@ fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
         }
     };
     let region: Region = read.access.indices.iter().zip(shape).map(interval).collect();
-    // Most tensors are written in full by one statement.
-    let full = whole_tensor(shape);
-    let mut written = Vec::new();
-    for part in regions_written_before(checker, read.access.tensor, at) {
-        if part == full || part == region {
-            return true;
-        }
-        written.push(part);
+    if written.contains(&region) {
+        return true;
     }
     let ends: Vec<&IndexExpr> = region.iter().flat_map(|interval| [&interval.low, &interval.high]).collect();
     let sizes = checker.relevant_facts(statement, &ends);

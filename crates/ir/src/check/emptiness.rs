@@ -1,8 +1,11 @@
 //! Reports ranges of a statement's variables that are empty for all sizes, and tensors that are
 //! empty at the given sizes.
 
+use std::collections::BTreeMap;
+
 use super::Checker;
 use super::finding::Finding;
+use crate::index::IndexExpr;
 use crate::program::{TensorId, VarId};
 use crate::prove::can_prove_nonnegative;
 
@@ -11,9 +14,11 @@ use crate::prove::can_prove_nonnegative;
 /// An ordered loop may be empty: a recurrence over one element consists of its first element only.
 pub(super) fn check_ranges(checker: &mut Checker<'_>) {
     let unchecked = checker.unchecked;
+    // Many variables have the same range.
+    let mut known = BTreeMap::new();
     for (at, statement) in unchecked.statements.iter().enumerate() {
         for var in &statement.vars {
-            if is_empty(checker, *var) && !is_in_empty_loop(checker, at) {
+            if is_empty(checker, *var, &mut known) && !is_in_empty_loop(checker, at) {
                 checker.report(Finding::EmptyRange(*var));
                 checker.discarded[at] = true;
                 checker.mark_suspect(statement.target);
@@ -22,13 +27,21 @@ pub(super) fn check_ranges(checker: &mut Checker<'_>) {
     }
 }
 
-fn is_empty(checker: &Checker<'_>, var: VarId) -> bool {
+/// Returns true when the range of a variable is empty for all sizes. `known` holds the answers for
+/// the negated extents of ranges so far.
+fn is_empty(checker: &Checker<'_>, var: VarId, known: &mut BTreeMap<IndexExpr, bool>) -> bool {
     let Some(range) = &checker.unchecked.var(var).range else { return false };
     let missing = range.from.sub(&range.to);
-    match missing.as_constant() {
+    // The variables of ordered loops would make the answer depend on the statement.
+    if let (Some(known), true) = (known.get(&missing), missing.vars().is_empty()) {
+        return *known;
+    }
+    let is_empty = match missing.as_constant() {
         Some(value) => value >= 0,
         None => can_prove_nonnegative(&missing, &[], checker),
-    }
+    };
+    known.insert(missing, is_empty);
+    is_empty
 }
 
 /// Returns true when the statement is in a loop that does not run.

@@ -17,11 +17,11 @@ pub(super) fn collect(unchecked: &UncheckedProgram) -> Vec<IndexExpr> {
     let boxed: BTreeSet<VarId> =
         unchecked.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
     let ranges = boxed.into_iter().filter_map(|var| unchecked.var(var).range.as_ref());
-    let mut facts: BTreeSet<IndexExpr> = ranges.filter_map(|range| nonempty_fact(unchecked, range)).collect();
-    for extent in unchecked.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
-        facts.extend(unless_proved(unchecked, extent.offset(-1)));
-    }
-    facts.into_iter().collect()
+    let extents = unchecked.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten());
+    // Many ranges and tensors have the same extent, and a proof takes longer than a comparison.
+    let facts: BTreeSet<IndexExpr> =
+        ranges.map(Range::extent).chain(extents.cloned()).map(|extent| extent.offset(-1)).collect();
+    facts.into_iter().filter_map(|fact| unless_proved(unchecked, fact)).collect()
 }
 
 fn nonempty_fact(unchecked: &UncheckedProgram, range: &Range) -> Option<IndexExpr> {
