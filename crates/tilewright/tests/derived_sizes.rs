@@ -64,11 +64,14 @@ fn keys_and_texts_have_the_size() {
     assert_eq!(of_ir.ir(), five.ir());
 }
 
+/// Breaks a program.
+type Change = fn(&mut Ir);
+
 #[test]
 fn broken_programs_are_not_verified() {
     let fine = program(0.5).ir().clone();
     verify(&fine).unwrap();
-    let breaks: [(&str, fn(&mut Ir)); 4] = [
+    let breaks: [(&str, Change); 4] = [
         ("nothing computes a derived symbol", |program| program.derived.clear()),
         ("is computed twice", |program| program.derived.push(program.derived[0].clone())),
         ("is no such symbol", |program| program.derived[0].symbol.0 = 0),
