@@ -32,6 +32,8 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// The functions on numbers, in the order of the file.
     pub scalar_functions: Vec<ScalarFunction>,
+    /// The text of the file, for messages that show a repaired part of it.
+    pub source: String,
 }
 
 /// `fn name(params) = value where bindings`

@@ -22,6 +22,11 @@ impl Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
+    /// Returns true when the other span lies inside this one.
+    pub fn contains(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// The same byte range as an `Origin` of the intermediate representation.
     pub fn origin(self) -> Origin {
         Origin { start: self.start, end: self.end }

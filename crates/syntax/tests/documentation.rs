@@ -41,6 +41,11 @@ fn is_drawn(message: &str, source: &str, found: &[Diagnostic]) -> bool {
     message.lines().map(str::trim_end).all(|wanted| wanted.is_empty() || lines.any(|line| line == wanted))
 }
 
+/// Returns true for the block that shows messages about the program before it.
+fn is_message(block: &str) -> bool {
+    (block.starts_with("error[") || block.starts_with("warning[")) && block.contains("> example.tw:")
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
@@ -60,7 +65,7 @@ fn the_language_reference_is_true() {
                 let found = diagnostics(&block);
                 assert_eq!(errors(&found), [""; 0], "docs/language.md:{line} is accepted\n{block}");
                 accepted += 1;
-                last = None;
+                last = Some(block);
             }
             Some(("tw-error", code)) => {
                 let found = diagnostics(&block);
@@ -68,7 +73,7 @@ fn the_language_reference_is_true() {
                 refused += 1;
                 last = Some(block);
             }
-            None if mark.is_empty() && block.starts_with("error[") && block.contains("> example.tw:") => {
+            None if mark.is_empty() && is_message(&block) => {
                 if let Some(source) = last.take() {
                     let found = diagnostics(&source);
                     assert!(

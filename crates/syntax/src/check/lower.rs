@@ -20,7 +20,7 @@ use super::model::{LoweredViewRead, Model, ViewRead};
 use super::number::number_of;
 use super::reason::{Reason, ReasonKind};
 use super::triangles;
-use super::types::{NoCommonType, PartialType, check_store, may_wrap, promote, type_of};
+use super::types::{NoCommonType, PartialType, check_store, is_growing, promote, type_of};
 use super::value::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Suffix;
@@ -326,7 +326,7 @@ fn strip_widening(value: Expr) -> Expr {
 /// Returns true when the value consists only of variables, sizes, extents, integer scalars and
 /// literals, and is not a mere literal. Such a value is an index, and exact. A cast to int64
 /// preserves every index; a cast to a narrower type wraps.
-fn is_pure_index(value: &Value, model: &Model) -> bool {
+pub(super) fn is_pure_index(value: &Value, model: &Model) -> bool {
     is_index_ignoring_casts(&[DType::Int64], false, value, model)
 }
 
@@ -514,7 +514,8 @@ fn exact_type(operand: &Value, dtype: DType, model: &Model) -> DType {
 
 /// Warns of `uint8_sat(a + b)` with two uint8 numbers: their sum wraps before it is saturated.
 fn warn_of_useless_saturation(dtype: DType, operand: &Value, own: DType, model: &mut Model) {
-    if may_wrap(operand) && own.is_integer() && own.fits_in(dtype) && !is_pure_index(operand, model) {
+    let grows = matches!(operand.kind, ValueKind::Binary(op, _) if is_growing(op));
+    if grows && own.is_integer() && own.fits_in(dtype) && !is_pure_index(operand, model) {
         let message = format!("this is computed in {own}, where it may wrap, before it is saturated");
         let help = "convert an operand to a wider type first: `int32(…)`";
         model.report(Diagnostic::warning(Code::TypeMismatch, operand.span, message).help(help));

@@ -10,6 +10,7 @@
 //! | integer scalars used only as values | `scalars` | |
 //! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
 //! | named integers that scalars determine | `derived` | values that are no sizes |
+//! | integers that wrap before they are widened | `narrow` | arithmetic in a type that is too narrow |
 //! | clamps of views that change nothing | `view_subscripts` | |
 //! | temporaries that begin below 0 | `origins` | |
 //! | preconditions of called functions | `preconditions` | preconditions that cannot hold |
@@ -33,6 +34,7 @@ mod inequality;
 mod lower;
 mod messages;
 mod model;
+mod narrow;
 mod number;
 mod origins;
 mod preconditions;
@@ -61,7 +63,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::Parsed;
 use crate::span::Span;
 use expand::Instance;
-use model::Model;
+use model::{CALLED_FROM_HERE, Model};
 pub use reason::{Reason, ReasonKind};
 
 /// Values of sizes and integer scalars, by name, and of the scalars that sizes are computed from.
@@ -300,6 +302,7 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
     if !derived::settle(&mut model, bindings) {
         return refused(std::mem::take(&mut model.diagnostics));
     }
+    narrow::warn_of_narrow_arithmetic(&mut model, &module.source);
     preconditions::settle_calls(&mut model);
     view_subscripts::simplify(&mut model);
     origins::move_to_zero(&mut model);
@@ -389,16 +392,19 @@ fn position_of(function: &Function, name: &str) -> Span {
     declared.map(|name| name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
 }
 
-/// Adds the position of the call to each message about an inlined statement.
+/// Adds the position of the call to each message about an inlined statement that does not have it.
+/// Where a function is called several times, the first call counts.
 fn add_call_sites(model: &Model, diagnostics: &mut [Diagnostic]) {
     for diagnostic in diagnostics {
+        if diagnostic.secondary.iter().any(|(_, label)| label == CALLED_FROM_HERE) {
+            continue;
+        }
         let at = diagnostic.primary.0;
-        let inside = |span: Span| span.start <= at.start && at.end <= span.end;
-        let statement = model.statements.iter().find(|statement| inside(statement.span));
+        let statement = model.statements.iter().find(|statement| statement.span.contains(at));
         if let Some(call) = statement.and_then(|statement| statement.call)
             && call != at
         {
-            diagnostic.secondary.push((call, "called from here".to_owned()));
+            diagnostic.secondary.push((call, CALLED_FROM_HERE.to_owned()));
         }
     }
 }

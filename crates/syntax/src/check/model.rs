@@ -23,6 +23,9 @@ use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 use crate::storage_order::StorageOrder;
 
+/// The label of the call that a statement was inlined from.
+pub(super) const CALLED_FROM_HERE: &str = "called from here";
+
 /// A function that is being checked.
 #[derive(Clone, Default)]
 pub(super) struct Model {
@@ -260,6 +263,19 @@ impl Model {
     }
 
     pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports a diagnostic about a statement. If the statement was inlined, the diagnostic also
+    /// shows the call.
+    pub fn report_in(&mut self, at: usize, mut diagnostic: Diagnostic) {
+        let statement = &self.statements[at];
+        if let Some(call) = statement.call
+            && statement.span.contains(diagnostic.primary.0)
+            && call != diagnostic.primary.0
+        {
+            diagnostic.secondary.push((call, CALLED_FROM_HERE.to_owned()));
+        }
         self.diagnostics.push(diagnostic);
     }
 

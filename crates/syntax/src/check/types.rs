@@ -284,7 +284,6 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
         PartialType::Definite(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
     };
     if fits {
-        warn_of_narrow_arithmetic(model, at, wanted);
         return Some(wanted);
     }
     let found = type_of(value, model).or_default()?;
@@ -302,21 +301,6 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
 }
 
 /// Returns true for the operators whose result may be larger than both operands.
-pub(super) fn may_wrap(value: &Value) -> bool {
-    use BinaryOp::{Add, Mul, Power, ShiftLeft, Sub};
-    matches!(value.kind, ValueKind::Binary(Add | Sub | Mul | ShiftLeft | Power, _))
-}
-
-/// Warns of `int32 += int8 * int8`, which computes the product in int8 and is rarely intended.
-fn warn_of_narrow_arithmetic(model: &mut Model, at: usize, wanted: DType) {
-    let value = &model.statements[at].resolved.value;
-    let arithmetic = may_wrap(value);
-    let PartialType::Definite(found) = type_of(value, model) else { return };
-    if !arithmetic || !found.is_integer() || !wanted.is_integer() || found.bits() >= wanted.bits() {
-        return;
-    }
-    let message = format!("this is computed in {found}, where it may wrap, before it is stored as {wanted}");
-    let diagnostic = Diagnostic::warning(Code::TypeMismatch, value.span, message)
-        .help(format!("to compute in {wanted}, convert an operand: `{wanted}(…)`; to wrap, convert the result: `{wanted}({found}(…))`"));
-    model.report(diagnostic);
+pub(super) fn is_growing(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::ShiftLeft | BinaryOp::Power)
 }

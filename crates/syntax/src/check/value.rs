@@ -11,9 +11,18 @@ use crate::span::Span;
 pub(super) struct Value {
     pub kind: ValueKind,
     pub span: Span,
+    /// Whether the operation is part of a standard function, where nothing wraps by mistake.
+    pub is_standard: bool,
 }
 
-#[derive(Clone, Debug)]
+/// Two values are equal if they compute the same, wherever they stand.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.kind == other.kind
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum ValueKind {
     Int(i128, Suffix),
     Float(f64, Suffix),
@@ -44,7 +53,7 @@ pub(super) enum ValueKind {
 
 impl Value {
     pub fn new(kind: ValueKind, span: Span) -> Value {
-        Value { kind, span }
+        Value { kind, span, is_standard: false }
     }
 
     pub fn operands(&self) -> &[Value] {

@@ -262,7 +262,7 @@ impl Parser<'_> {
     }
 
     fn module(&mut self) -> Module {
-        let mut module = Module::default();
+        let mut module = Module { source: self.source.to_owned(), ..Module::default() };
         while *self.peek() != TokenKind::End {
             if let Err(Reported) = self.item(&mut module) {
                 self.type_params.clear();

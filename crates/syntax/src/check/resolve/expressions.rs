@@ -102,7 +102,13 @@ impl Resolver<'_> {
 
     /// A value at a position. Inside a function on numbers, that is the position of its call.
     pub(super) fn placed(&self, kind: ValueKind, span: Span) -> Value {
-        Value::new(kind, self.call_span.unwrap_or(span))
+        Value { kind, span: self.call_span.unwrap_or(span), is_standard: self.in_standard }
+    }
+
+    /// The value that a name stands for. The argument of a function on numbers keeps its position.
+    fn named(&self, value: &Value, span: Span) -> Value {
+        let span = if self.call_span.is_some() { value.span } else { span };
+        Value { span, ..value.clone() }
     }
 
     /// Returns true when a name is that of a function on numbers: one of the file, a builtin, or a
@@ -115,9 +121,7 @@ impl Resolver<'_> {
 
     fn name(&mut self, text: &str, span: Span, names: &mut StatementScope<'_>) -> Option<Value> {
         if let Some(value) = names.lets.get(text) {
-            // An argument of a function on numbers keeps its position inside the call.
-            let span = if self.call_span.is_some() { value.span } else { span };
-            return Some(Value::new(value.kind.clone(), span));
+            return Some(self.named(value, span));
         }
         if let Some((_, id)) = names.vars.iter().find(|(name, _)| name == text) {
             return Some(self.placed(ValueKind::Var(*id), span));
@@ -127,8 +131,7 @@ impl Resolver<'_> {
         }
         let known = names.scope.sizes.get(text).or_else(|| names.scope.scalars.get(text));
         if let Some(value) = known {
-            let span = if self.call_span.is_some() { value.span } else { span };
-            return Some(Value::new(value.kind.clone(), span));
+            return Some(self.named(value, span));
         }
         if let Some(state) = names.scope.views.get(text) {
             let view = self.known_view(&Name::new(text, span), state)?;

@@ -81,6 +81,8 @@ struct Resolver<'a> {
     defined_views: HashMap<*const View, (Rc<View>, usize)>,
     /// The position of the outermost call of a function on numbers that is being replaced.
     call_span: Option<Span>,
+    /// Whether that text is the text of a standard function.
+    in_standard: bool,
     /// Whether the value of such a call was too large. No further call is replaced then, because
     /// each may take as long.
     has_too_large_value: bool,
@@ -184,6 +186,7 @@ impl<'a> Resolver<'a> {
             prefixes: HashSet::new(),
             defined_views: HashMap::new(),
             call_span: None,
+            in_standard: false,
             has_too_large_value: false,
             expansions: 0,
             all_expansions: 0,

@@ -111,7 +111,12 @@ impl Resolver<'_> {
         span: Span,
     ) -> Option<Value> {
         match standard {
-            Standard::Function(function) => self.expand(function, name, arguments, span),
+            Standard::Function(function) => {
+                let outside = std::mem::replace(&mut self.in_standard, true);
+                let value = self.expand(function, name, arguments, span);
+                self.in_standard = outside;
+                value
+            }
             Standard::Mux => self.mux(name, arguments, span),
             Standard::RandomBits => self.random_bits(name, arguments, span),
             Standard::Random => self.random(name, arguments, span),
