@@ -34,22 +34,25 @@ pub(super) fn check_calls(model: &mut Model, unchecked: &UncheckedProgram, requi
 /// Refuses variables that run over two different numbers. Warns of variables whose range was cut to
 /// the smaller of two sizes.
 pub(super) fn check_variables(model: &mut Model, unchecked: &UncheckedProgram, requirements: &[IndexExpr]) {
-    let mut found: Vec<Diagnostic> = Vec::new();
+    let mut found: Vec<(Option<usize>, Diagnostic)> = Vec::new();
     for mixed in &model.mixed_sizes {
         let (left, right) = (
             unchecked.substitute_given_sizes(&mixed.left.extent),
             unchecked.substitute_given_sizes(&mixed.right.extent),
         );
         let same = are_equal(&left, &right, unchecked, requirements);
-        if !same && !found.iter().any(|other| other.primary.0 == mixed.right.span) {
-            found.push(mixed_sizes(
-                model,
-                mixed,
-                [print::index(&left, unchecked), print::index(&right, unchecked)],
-            ));
+        if !same && !found.iter().any(|(_, other)| other.primary.0 == mixed.right.span) {
+            let at = model.statements.iter().position(|statement| statement.vars.contains(&mixed.var));
+            let sizes = [print::index(&left, unchecked), print::index(&right, unchecked)];
+            found.push((at, mixed_sizes(model, mixed, sizes)));
         }
     }
-    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+    for (at, diagnostic) in found {
+        match at {
+            Some(at) => model.report_in(at, diagnostic),
+            None => model.report(diagnostic),
+        }
+    }
 }
 
 fn are_equal(

@@ -8,7 +8,7 @@
 //! | types | `types`, `lower` | values that do not fit |
 //! | bounds that depend on variables | `triangles` | elements that are left undefined |
 //! | integer scalars used only as values | `scalars` | |
-//! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `ambiguous_ranges` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `assumed_shapes`, `ambiguous_ranges` | ambiguous ranges |
 //! | named integers that scalars determine | `derived` | values that are no sizes |
 //! | integers that wrap before they are widened | `narrow` | arithmetic in a type that is too narrow |
 //! | clamps of views that change nothing | `view_subscripts` | |
@@ -26,6 +26,7 @@
 //! `tilewright_ir::check` applies them to the unchecked program, and `messages` adds the words.
 
 mod ambiguous_ranges;
+mod assumed_shapes;
 mod bits;
 mod derived;
 mod equal_sizes;
@@ -309,10 +310,7 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
     let mut unchecked = unchecked::make_unchecked_program(&mut model);
     let general = unchecked.specialize();
     let Report { findings, definedness, requirements } = tilewright_ir::check::check(&unchecked);
-    for finding in &findings {
-        let diagnostic = messages::message(&model, &unchecked, finding);
-        model.report(diagnostic);
-    }
+    messages::report(&mut model, &unchecked, &findings);
     equal_sizes::check_calls(&mut model, &unchecked, &requirements);
     equal_sizes::check_variables(&mut model, &unchecked, &requirements);
     unused::warn_of_unused(&mut model, &unchecked);

@@ -15,7 +15,8 @@
 //! - A variable that no tensor limits takes its range from the views that it indexes (see
 //!   `view_ranges`).
 //! - The shape of a tensor is the declared shape, or the hull of the elements that its statements
-//!   write.
+//!   write. If a statement needs the shape before the last of these is solved, the first of them
+//!   decide (see `assumed_shapes`).
 
 use tilewright_ir::check::{Facts, fact_alternatives};
 use tilewright_ir::interval::upper_bound;
@@ -24,6 +25,7 @@ use tilewright_ir::prove::{can_prove_nonnegative, larger, smaller};
 use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
 use super::ambiguous_ranges::ambiguous_variables;
+use super::assumed_shapes;
 use super::inequality::{Direction, Solution, solve};
 use super::model::{AccessExtent, MixedSizes, Model, Source};
 use super::preconditions;
@@ -38,30 +40,47 @@ use crate::span::Span;
 pub(super) fn infer(model: &mut Model) {
     resolve_declared_extents(model);
     let mut writers = Writers::new(model);
+    let mut assumed = Vec::new();
     let mut pending: Vec<usize> =
         (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();
     loop {
         let before = pending.len();
-        pending.retain(|at| !solve_from_reads(model, *at, &mut writers));
+        pending.retain(|at| !solve_from_reads(model, *at, &mut writers, OpenExtents::Wait));
         if pending.is_empty() {
             break;
         }
         if pending.len() == before {
-            let solved = pending.iter().position(|at| solve_through_views(model, *at, &mut writers));
-            let solved =
-                solved.or_else(|| pending.iter().position(|at| solve_from_target(model, *at, &mut writers)));
-            match solved {
-                Some(place) => {
-                    pending.remove(place);
-                }
-                None => break,
+            if let Some(place) = solve_one(model, &pending, &mut writers) {
+                pending.remove(place);
+            } else if let Some(assumption) = assumed_shapes::assume_next(model, &pending, &writers.statements)
+            {
+                assumed.push(assumption);
+            } else if let Some(place) = solve_one_without_guards(model, &pending, &mut writers) {
+                pending.remove(place);
+            } else {
+                break;
             }
         }
     }
     for at in &pending {
         report_ambiguous(model, *at, &mut writers);
     }
+    assumed_shapes::report_wrong(model, &assumed);
     substitute_extents(model);
+}
+
+/// Solves one of the statements that reads of known shapes do not determine. Returns its place.
+fn solve_one(model: &mut Model, pending: &[usize], writers: &mut Writers) -> Option<usize> {
+    let through_views = pending.iter().position(|at| solve_through_views(model, *at, writers));
+    let open = OpenExtents::Wait;
+    through_views.or_else(|| pending.iter().position(|at| solve_from_target(model, *at, writers, open)))
+}
+
+/// Solves one statement as if conditions with open extents guarded nothing. Returns its place.
+fn solve_one_without_guards(model: &mut Model, pending: &[usize], writers: &mut Writers) -> Option<usize> {
+    let open = OpenExtents::WaitOutsideGuards;
+    let from_reads = pending.iter().position(|at| solve_from_reads(model, *at, writers, open));
+    from_reads.or_else(|| pending.iter().position(|at| solve_from_target(model, *at, writers, open)))
 }
 
 /// Substitutes the inferred extents, so that no statement contains an extent any more.
@@ -163,7 +182,7 @@ fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &mut Writer
 }
 
 /// The smallest box from 0 that contains all elements that the statements write.
-fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
+pub(super) fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
     let mut ends = statements.iter().map(|at| written_ends(model, *at));
     let first = ends.next()??;
     ends.try_fold(first, |shape, next| Some(join(&shape, &next?, model)))
@@ -198,8 +217,8 @@ struct Constraint {
 
 /// Solves a statement with the shapes known so far. Returns true once the statement is solved or
 /// poisoned.
-fn solve_from_reads(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
-    let Some(constraints) = constraints(model, at, writers, None, OpenExtents::Wait) else {
+fn solve_from_reads(model: &mut Model, at: usize, writers: &mut Writers, open: OpenExtents) -> bool {
+    let Some(constraints) = constraints(model, at, writers, None, open) else {
         return false;
     };
     match constraints {
@@ -238,7 +257,7 @@ fn solve_through_views(model: &mut Model, at: usize, writers: &mut Writers) -> b
 }
 
 /// Solves a statement with the shape that the other statements give its target.
-fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
+fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers, open: OpenExtents) -> bool {
     let target = model.statements[at].target;
     let others: Vec<usize> = writers
         .writers_of(target)
@@ -250,7 +269,7 @@ fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> boo
         return false;
     }
     let Some(shape) = hull(model, &others) else { return false };
-    match constraints(model, at, writers, Some(&shape), OpenExtents::Wait) {
+    match constraints(model, at, writers, Some(&shape), open) {
         Some(Ready::Constraints(constraints)) => {
             let solved = solve_rounds(model, at, &constraints);
             if solved {
@@ -262,11 +281,14 @@ fn solve_from_target(model: &mut Model, at: usize, writers: &mut Writers) -> boo
     }
 }
 
-/// The treatment of a subscript that contains an extent which is not inferred yet.
+/// The treatment of an access that contains an extent which is not inferred yet, in a subscript or
+/// in a condition around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpenExtents {
     /// The statement waits for the extent.
     Wait,
+    /// The statement waits for an extent in a subscript. A condition with one guards nothing.
+    WaitOutsideGuards,
     /// The subscript gives no constraint.
     Skip,
 }
@@ -324,7 +346,14 @@ fn constraints(
         let span: Span = read.access.origin.into();
         let view = statement.view_reads.iter().find(|view| view.span == span);
         let text = view.map_or_else(|| print::access(&read.access, model), |view| view.access.clone());
-        let guards = with_known_extents(fact_alternatives(&read.guards), model);
+        let alternatives = fact_alternatives(&read.guards);
+        let has_open_guard = alternatives.iter().flatten().any(|fact| model.with_extents(fact).is_none());
+        match open {
+            OpenExtents::Wait if has_open_guard => return None,
+            OpenExtents::Skip if has_open_guard => continue,
+            _ => {}
+        }
+        let guards = with_known_extents(alternatives, model);
         add(tensor, &read.access.indices, &shape, guards, read.access.origin.into(), &text)?;
     }
     let text = format!("{}(…)", model.tensor(statement.target).text);
@@ -470,10 +499,28 @@ fn record_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint:
     let is_margin = first.is_inferred
         && constraint.is_inferred
         && first.extent.sub(&constraint.extent).as_constant().is_some();
-    if alone(&constraint) && first.extent != constraint.extent && !is_margin {
+    if alone(&constraint)
+        && first.extent != constraint.extent
+        && !is_margin
+        && !has_other_end(model, constraints, var, [&first.extent, &constraint.extent])
+    {
         let certain = first.extent.as_constant().is_some() && constraint.extent.as_constant().is_some();
         model.mixed_sizes.push(MixedSizes { var, left: size(first), right: size(constraint), certain });
     }
+}
+
+/// Returns true when a subscript with an offset ends a variable at one of two sizes anyway. So
+/// `s(y + n)` of a tensor with `H + n` elements ends `y` at `H`, and `s(y)` beside it is right.
+fn has_other_end(model: &Model, constraints: &[Constraint], var: VarId, sizes: [&IndexExpr; 2]) -> bool {
+    let mut offset = constraints.iter().filter(|other| {
+        other.index.as_var() != Some(var)
+            && other.index.vars() == [var].into()
+            && other.guards.iter().all(Vec::is_empty)
+    });
+    offset.any(|other| {
+        let limits = upper_limits(model, other, var, false);
+        limits.iter().any(|last| sizes.contains(&&last.offset(1)))
+    })
 }
 
 /// Substitutes the extents that a declared range uses. Returns false while an extent is not known.

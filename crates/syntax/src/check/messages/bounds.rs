@@ -62,6 +62,12 @@ impl MessageContext<'_> {
             diagnostic = diagnostic.note("a variable starts at 0 unless `where` declares another range");
         }
         diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
+        if let Some(condition) = self.repaired.precondition(id, self.unchecked) {
+            let help = format!(
+                "if this is not meant to be negative, say so after the results: `requires {condition}`"
+            );
+            diagnostic = diagnostic.help(help);
+        }
         match id.read {
             Some(_) if self.view_access(id, &access).is_some() => diagnostic.help(
                 "shorten the range with `where`, or let the rule of the view hold in this dimension too",

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod definedness;
+mod nonnegative;
 mod preconditions;
 mod writes;
 
@@ -14,57 +15,88 @@ use tilewright_ir::{Access, Atom, IndexExpr, ScalarId, SymbolId, TensorId, VarId
 use super::model::{self, Model};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
+use nonnegative::RepairedAccesses;
 
-/// The message about a finding.
-pub(super) fn message(model: &Model, unchecked: &UncheckedProgram, finding: &Finding) -> Diagnostic {
-    let words = MessageContext { model, unchecked };
-    match finding {
-        Finding::PreconditionFails(at) => words.precondition_fails(*at),
-        Finding::PreconditionUndefined(at, reason) => words.precondition_undefined(*at, *reason),
-        Finding::Unsatisfiable(at) => words.unsatisfiable(*at),
-        Finding::TooLarge(large) => words.too_large(*large),
-        Finding::EmptyRange(var) => words.empty_range(*var),
-        Finding::EmptyTensor { tensor, dimension, extent } => {
-            words.empty_tensor(*tensor, *dimension, *extent)
+/// Reports the findings of the checks.
+pub(super) fn report(model: &mut Model, unchecked: &UncheckedProgram, findings: &[Finding]) {
+    let repaired = RepairedAccesses::find(unchecked, findings);
+    for finding in findings {
+        let words = MessageContext { model, unchecked, repaired: &repaired };
+        let diagnostic = words.message(finding);
+        match statement_of(finding) {
+            Some(at) => model.report_in(at, diagnostic),
+            None => model.report(diagnostic),
         }
-        Finding::OutOfBounds { access, dimension, index, extent, witness } => {
-            words.out_of_bounds(*access, *dimension, (*index, *extent), witness)
-        }
-        Finding::MaybeOutOfBounds { access, .. } => words.unproved_bounds(*access),
-        Finding::MissingReduction { statement, var } => words.missing_reduction(*statement, *var),
-        Finding::ComputedWrite { statement, dimension } => words.computed_write(*statement, *dimension),
-        Finding::RepeatedWrite { statement, element, first, second } => {
-            words.repeated_write(*statement, element, first, second)
-        }
-        Finding::MaybeRepeatedWrite { statement } => words.unproved_writes(*statement),
-        Finding::ResetInPlace { statement, read, is_update } => {
-            words.reset_in_place(*statement, *read, *is_update)
-        }
-        Finding::InPlace { statement, read, is_same } => words.in_place(*statement, *read, *is_same),
-        Finding::ReadBeforeWrite { tensor, statement, read } => {
-            words.read_before_write(*tensor, *statement, *read)
-        }
-        Finding::UninitializedReduction { tensor, statement } => {
-            words.uninitialized_reduction(*tensor, *statement)
-        }
-        Finding::UndefinedRead { tensor, element, access, witness } => {
-            words.undefined_read(*tensor, element, *access, witness)
-        }
-        Finding::UndefinedResult { tensor, element, witness } => {
-            words.undefined_result(*tensor, element, witness)
-        }
-        Finding::MaybeUndefined(tensor) => words.unproved_definedness(*tensor),
     }
 }
 
+/// The statement that a finding is about, if it is about one.
+fn statement_of(finding: &Finding) -> Option<usize> {
+    match finding {
+        Finding::OutOfBounds { access, .. } | Finding::MaybeOutOfBounds { access, .. } => {
+            Some(access.statement)
+        }
+        Finding::UndefinedRead { access, .. } => Some(access.statement),
+        Finding::MissingReduction { statement, .. }
+        | Finding::ComputedWrite { statement, .. }
+        | Finding::RepeatedWrite { statement, .. }
+        | Finding::MaybeRepeatedWrite { statement }
+        | Finding::ResetInPlace { statement, .. }
+        | Finding::InPlace { statement, .. }
+        | Finding::ReadBeforeWrite { statement, .. }
+        | Finding::UninitializedReduction { statement, .. } => Some(*statement),
+        _ => None,
+    }
+}
 /// A function and its unchecked program. The model has the positions; the unchecked program has the
 /// expressions, at the given sizes.
 struct MessageContext<'a> {
     model: &'a Model,
     unchecked: &'a UncheckedProgram,
+    repaired: &'a RepairedAccesses,
 }
 
 impl MessageContext<'_> {
+    fn message(&self, finding: &Finding) -> Diagnostic {
+        match finding {
+            Finding::PreconditionFails(at) => self.precondition_fails(*at),
+            Finding::PreconditionUndefined(at, reason) => self.precondition_undefined(*at, *reason),
+            Finding::Unsatisfiable(at) => self.unsatisfiable(*at),
+            Finding::TooLarge(large) => self.too_large(*large),
+            Finding::EmptyRange(var) => self.empty_range(*var),
+            Finding::EmptyTensor { tensor, dimension, extent } => {
+                self.empty_tensor(*tensor, *dimension, *extent)
+            }
+            Finding::OutOfBounds { access, dimension, index, extent, witness } => {
+                self.out_of_bounds(*access, *dimension, (*index, *extent), witness)
+            }
+            Finding::MaybeOutOfBounds { access, .. } => self.unproved_bounds(*access),
+            Finding::MissingReduction { statement, var } => self.missing_reduction(*statement, *var),
+            Finding::ComputedWrite { statement, dimension } => self.computed_write(*statement, *dimension),
+            Finding::RepeatedWrite { statement, element, first, second } => {
+                self.repeated_write(*statement, element, first, second)
+            }
+            Finding::MaybeRepeatedWrite { statement } => self.unproved_writes(*statement),
+            Finding::ResetInPlace { statement, read, is_update } => {
+                self.reset_in_place(*statement, *read, *is_update)
+            }
+            Finding::InPlace { statement, read, is_same } => self.in_place(*statement, *read, *is_same),
+            Finding::ReadBeforeWrite { tensor, statement, read } => {
+                self.read_before_write(*tensor, *statement, *read)
+            }
+            Finding::UninitializedReduction { tensor, statement } => {
+                self.uninitialized_reduction(*tensor, *statement)
+            }
+            Finding::UndefinedRead { tensor, element, access, witness } => {
+                self.undefined_read(*tensor, element, *access, witness)
+            }
+            Finding::UndefinedResult { tensor, element, witness } => {
+                self.undefined_result(*tensor, element, witness)
+            }
+            Finding::MaybeUndefined(tensor) => self.unproved_definedness(*tensor),
+        }
+    }
+
     fn statement(&self, at: usize) -> &model::Statement {
         &self.model.statements[at]
     }
