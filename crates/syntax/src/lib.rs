@@ -25,6 +25,7 @@ pub mod storage_order;
 
 pub use check::{
     Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions, runs_alone, signature,
+    uncalled_function,
 };
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};

@@ -59,7 +59,7 @@ use tilewright_ir::check::Report;
 use tilewright_ir::unchecked::assemble;
 use tilewright_ir::{DType, IndexExpr, Number, Program, verify_form};
 
-use crate::ast::{ExprKind, Function, Module, Name, Param};
+use crate::ast::{ExprKind, Function, Module, Name, Param, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::Parsed;
 use crate::span::Span;
@@ -192,6 +192,29 @@ pub fn runs_alone(function: &Function) -> bool {
     !expand::is_generic(function) && open_static(function, &Bindings::default()).is_none()
 }
 
+/// The function of a file that no other function calls, if there is exactly one that can be run by
+/// itself.
+pub fn uncalled_function(module: &Module) -> Option<&Function> {
+    let mut called = HashSet::new();
+    module.functions.iter().for_each(|function| collect_callees(&function.body, &mut called));
+    let mut uncalled =
+        module.functions.iter().filter(|function| !called.contains(function.name.text.as_str()));
+    let first = uncalled.next().filter(|function| runs_alone(function));
+    first.filter(|_| uncalled.next().is_none())
+}
+
+fn collect_callees<'f>(body: &'f [Stmt], called: &mut HashSet<&'f str>) {
+    for statement in body {
+        match &statement.kind {
+            StmtKind::Call { callee, .. } => {
+                called.insert(callee.text.as_str());
+            }
+            StmtKind::For { body, .. } => collect_callees(body, called),
+            _ => {}
+        }
+    }
+}
+
 /// The function with a parameter for each tensor of its lists, as its caller supplies them: `g_0`,
 /// `g_1` and so on. `bindings` has the values of static parameters; others have their defaults.
 pub fn signature<'f>(function: &'f Function, bindings: &Bindings) -> Cow<'f, Function> {
@@ -262,8 +285,18 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         let help = "call it from a function whose parameters have types";
         return refused(vec![Diagnostic::error(Code::TypeMismatch, name.span, message).help(help)]);
     }
+    let negative: Vec<String> = statics
+        .iter()
+        .filter(|(_, value)| **value < 0)
+        .map(|(name, value)| format!("`{name}` is {value}"))
+        .collect();
     let instance = Instance { statics, ..Instance::default() };
-    check_instance(module, function, &instance, bindings)
+    let mut checked = check_instance(module, function, &instance, bindings);
+    // A number of stages below 0 is seldom meant, and other messages are consequences of it.
+    for diagnostic in checked.diagnostics.iter_mut().filter(|found| found.is_error()) {
+        diagnostic.notes.extend(negative.iter().map(|text| format!("the static parameter {text} here")));
+    }
+    checked
 }
 
 fn check_instance(module: &Module, function: &Function, instance: &Instance, bindings: &Bindings) -> Checked {

@@ -62,10 +62,7 @@ impl MessageContext<'_> {
             diagnostic = diagnostic.note("a variable starts at 0 unless `where` declares another range");
         }
         diagnostic = self.explain_symbol(diagnostic, &access.indices[dimension]);
-        if let Some(condition) = self.repaired.precondition(id, self.unchecked) {
-            let help = format!(
-                "if this is not meant to be negative, say so after the results: `requires {condition}`"
-            );
+        if let Some(help) = self.repaired.help(id, self.unchecked) {
             diagnostic = diagnostic.help(help);
         }
         match id.read {

@@ -50,14 +50,21 @@ impl RepairedAccesses {
         RepairedAccesses { scalars, accesses }
     }
 
-    /// The precondition that keeps an access in bounds: `r >= 0`.
-    pub(super) fn precondition(&self, access: AccessId, unchecked: &UncheckedProgram) -> Option<String> {
+    /// Suggests the precondition that keeps an access in bounds, if there is one.
+    pub(super) fn help(&self, access: AccessId, unchecked: &UncheckedProgram) -> Option<String> {
         if !self.accesses.contains(&access) {
             return None;
         }
-        let names = self.scalars.iter().map(|symbol| &unchecked.symbols[symbol.index()].name);
-        let conditions: Vec<String> = names.map(|name| format!("{name} >= 0")).collect();
-        Some(conditions.join(", "))
+        let names: Vec<&str> =
+            self.scalars.iter().map(|symbol| unchecked.symbols[symbol.index()].name.as_str()).collect();
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let conditions: Vec<String> = names.iter().map(|name| format!("{name} >= 0")).collect();
+        Some(format!(
+            "if {} {verb} never negative, state it after the results: `requires {}`",
+            quoted.join(" and "),
+            conditions.join(", ")
+        ))
     }
 }
 
