@@ -9,11 +9,12 @@ use tilewright_target::Gpu;
 
 use crate::case::skip;
 
+#[path = "../../../../tests/examples.rs"]
+mod corpus;
 #[path = "../../../../tests/example_lines.rs"]
 mod example_lines;
-#[path = "../../../../tests/examples.rs"]
-mod examples;
 
+use corpus as examples;
 use example_lines::{Line, own_lines};
 
 /// Sizes that are large enough for tiles, shared memory and pipelines, unlike those in the
