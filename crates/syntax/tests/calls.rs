@@ -34,3 +34,10 @@ fn a_warning_about_narrow_integers_shows_the_call_with_these_types() {
                   def f(float(H) a, uint8(H) b) -> (s, t) {\n  s = mean(a)\n  t = mean(b)\n}\n";
     assert_eq!(call_sites(source), ["t = mean(b)"]);
 }
+
+#[test]
+fn the_same_mistake_in_two_calls_is_reported_once() {
+    let source = "def mean(uint8(M) u) -> (w) {\n  w(y) = (u(y) + u(y)) / 2.0\n}\n\
+                  def f(uint8(H) a, uint8(H) b) -> (s, t) {\n  s = mean(a)\n  t = mean(b)\n}\n";
+    assert_eq!(call_sites(source), ["s = mean(a)"]);
+}

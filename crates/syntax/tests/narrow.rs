@@ -90,6 +90,7 @@ const SAFE: &[&str] = &[
     "uint8() y\n y +=! a(i, j)",
     "y +=! int32(a(i, j))",
     "y +=! uint8(a(i, j) * b(i, j))",
+    "y = uint8(0)\n y += a(i, j)",
     "y +=! a(i, j) > 3",
     "y max=! a(i, j)",
     "y(i, j) = a(i, j)\n y(i, j) += b(i, j)",

@@ -359,7 +359,10 @@ fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> 
         diagnostics.retain(|diagnostic| !depends(diagnostic.code));
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
-    diagnostics.dedup();
+    // A function that is called several times may have the same mistake in each call.
+    let mut already_reported = HashSet::new();
+    diagnostics
+        .retain(|found| already_reported.insert((found.code, found.primary.clone(), found.message.clone())));
     let is_refused = model.is_incomplete || diagnostics.iter().any(Diagnostic::is_error);
     let reasons = model.vars.iter().map(|var| var.reasons.clone()).collect();
     let program = if is_refused { None } else { assemble(unchecked, &definedness) };

@@ -141,7 +141,10 @@ fn unwrapped(value: &Value, model: &Model) -> Interval {
 /// Returns true when the first value is at least the second: by a condition, or as in
 /// `a - min(a, b)` and `max(a, b) - b`.
 fn is_ordered(larger: &Value, smaller: &Value, guards: &[Guard]) -> bool {
-    let has = |value: &Value, op: BinaryOp, part: &Value| matches!(&value.kind, ValueKind::Binary(own, operands) if *own == op && operands.contains(part));
+    let has = |value: &Value, op: BinaryOp, part: &Value| match &value.kind {
+        ValueKind::Binary(own, operands) => *own == op && operands.contains(part),
+        _ => false,
+    };
     let is_pair = match (&larger.kind, &smaller.kind) {
         (ValueKind::Binary(BinaryOp::Max, left), ValueKind::Binary(BinaryOp::Min, right)) => {
             left.iter().any(|value| right.contains(value))
@@ -171,11 +174,10 @@ fn operation(op: BinaryOp, left: Interval, right: Interval) -> Option<Interval> 
             let ends = [left, right].into_iter().filter(|end| end.0 >= 0).map(|end| end.1);
             (0, ends.min()?)
         }
-        BitOr if is_natural => (0, (left.1.max(right.1).checked_add(1)?.checked_next_power())? - 1),
+        BitOr if is_natural => (0, all_ones(left.1.max(right.1))?),
         Mod if right.0 > 0 => (0, right.1 - 1),
-        Mul => corners(Mul, left, right)?,
-        Power | ShiftLeft if right.0 >= 0 => corners(op, left, right)?,
-        ShiftRight if right.0 >= 0 => corners(op, left, right)?,
+        Mul => corners(op, left, right)?,
+        Power | ShiftLeft | ShiftRight if right.0 >= 0 => corners(op, left, right)?,
         Div if right.0 > 0 => corners(op, left, right)?,
         _ => return None,
     })
@@ -195,12 +197,8 @@ fn corners(op: BinaryOp, left: Interval, right: Interval) -> Option<Interval> {
     Some((*ends.iter().min()?, *ends.iter().max()?))
 }
 
-trait NextPower {
-    fn checked_next_power(self) -> Option<i128>;
-}
-
-impl NextPower for i128 {
-    fn checked_next_power(self) -> Option<i128> {
-        u128::try_from(self).ok()?.checked_next_power_of_two().and_then(|power| i128::try_from(power).ok())
-    }
+/// The greatest number with as many bits as this one, which is not negative.
+fn all_ones(number: i128) -> Option<i128> {
+    let bits = 128 - number.leading_zeros();
+    1i128.checked_shl(bits)?.checked_sub(1)
 }

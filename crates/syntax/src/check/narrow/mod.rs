@@ -90,9 +90,9 @@ impl Search<'_> {
             return;
         };
         let value = &statement.resolved.value;
-        let is_explicit =
-            matches!(value.kind, ValueKind::Cast(to, _) | ValueKind::Saturate(to, _) if to == dtype);
-        if is_explicit || dtype == DType::Bool || !intervals::reduction_may_wrap(self.model, statement, dtype)
+        if dtype == DType::Bool
+            || self.is_explicit(statement, dtype)
+            || !intervals::reduction_may_wrap(self.model, statement, dtype)
         {
             return;
         }
@@ -117,6 +117,14 @@ impl Search<'_> {
                 .help(help)
                 .help(format!("to wrap, convert the terms to their own type: `{symbol}{reset} {dtype}(…)`")),
         );
+    }
+
+    /// Returns true when a statement converts its value to the type of a reduction's target, as in
+    /// `s = uint8(0)` or `s +=! uint8(…)`.
+    fn is_explicit(&self, reduction: &Statement, dtype: DType) -> bool {
+        let own = self.model.statements.iter().filter(|statement| statement.target == reduction.target);
+        own.map(|statement| &statement.resolved.value.kind)
+            .any(|value| matches!(value, ValueKind::Cast(to, _) | ValueKind::Saturate(to, _) if *to == dtype))
     }
 
     /// Searches a value that meets this conversion, if any. The guards are the comparisons that
