@@ -110,7 +110,8 @@ pub struct CheckArgs {
     tilewright show examples/benchmarks/mlp3.tw:mlp3 --stage graph > mlp3.svg"
 )]
 pub struct ShowArgs {
-    /// Source file. FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function. Without a name, the function with the name of the
+    /// file is taken, or else the only one that no other function calls.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
     /// The stage to show.
@@ -192,7 +193,8 @@ pub enum Stage {
     tilewright prove gemm.tw --sizes M=512,N=512,K=512 --target cuda --json"
 )]
 pub struct ProveArgs {
-    /// Source file. FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function. Without a name, the function with the name of the
+    /// file is taken, or else the only one that no other function calls.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
     /// Sizes and integer scalars, such as M=64,N=32. Every size of the program must be given, here
@@ -224,7 +226,8 @@ pub struct ProveArgs {
 /// A program, its sizes and its data.
 #[derive(Debug, clap::Args)]
 pub struct ProgramArgs {
-    /// Source file. FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function. Without a name, the function with the name of the
+    /// file is taken, or else the only one that no other function calls.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
     /// Sizes and integer scalars, such as M=64,N=32.
@@ -373,7 +376,8 @@ pub struct BenchArgs {
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.recording\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.recording")]
 pub struct TuneArgs {
-    /// Source file. FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function. Without a name, the function with the name of the
+    /// file is taken, or else the only one that no other function calls.
     #[arg(value_name = "FILE[:NAME]")]
     pub source: String,
     /// Sizes and integer scalars, such as M=64,N=32.

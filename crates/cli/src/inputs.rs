@@ -13,6 +13,7 @@ use tilewright::syntax::{Bindings, signature};
 
 use crate::failure::Failure;
 use crate::npy;
+use crate::output::print_error_line;
 use crate::picture::layout::written_dimensions;
 use crate::source::Source;
 use crate::tensor_file::{self, Declared, FileFormat};
@@ -29,6 +30,8 @@ pub struct GivenInputs {
     /// Tensors of random numbers, which are generated when their shape is known.
     random: BTreeMap<String, UniformRange>,
     scalars: BTreeMap<String, Number>,
+    /// Whether `--in` gives some input.
+    has_inputs: bool,
     /// The seed of the random numbers.
     seed: u64,
 }
@@ -127,7 +130,7 @@ pub fn read_inputs(
     seed: u64,
 ) -> Result<GivenInputs, Failure> {
     let function = source.function(name);
-    let mut given = GivenInputs { seed, ..GivenInputs::default() };
+    let mut given = GivenInputs { seed, has_inputs: !inputs.is_empty(), ..GivenInputs::default() };
     let listed = bindings(sizes)?;
     refuse_unknown_sizes(source, &[function], &listed)?;
     let function = &*signature(function, &listed);
@@ -190,6 +193,9 @@ impl GivenInputs {
                 None if size_names(function).contains(&name) && !has_tensor(function, name) => {
                     Err(Failure::Usage(format!("{name} is a size: give --sizes {name}={value}")))
                 }
+                None if value.parse::<f64>().is_ok() && !has_tensor(function, name) => {
+                    Err(unknown_input(function, name))
+                }
                 None if value.parse::<f64>().is_ok() => Err(Failure::Usage(format!(
                     "{name} is a tensor and takes a file, --in {name}=FILE.npy, or random numbers, --in {name}=uniform(LOW,HIGH)"
                 ))),
@@ -250,18 +256,7 @@ impl GivenInputs {
         if has_tensor(function, name) {
             return Ok(());
         }
-        let names: Vec<&str> = tensors(function)
-            .map(|(tensor, _)| tensor.text.as_str())
-            .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
-            .collect();
-        let hint = most_similar(name, names.iter().copied())
-            .map(|close| format!(" Did you mean {close}?"))
-            .unwrap_or_default();
-        Err(Failure::Input(format!(
-            "`{}` has no input {name}.{hint} It has: {}",
-            function.name.text,
-            names.join(", ")
-        )))
+        Err(unknown_input(function, name))
     }
 
     /// Reads a scalar: a number, a file with a number, or a random number.
@@ -340,17 +335,80 @@ impl GivenInputs {
     }
 }
 
-/// Returns all inputs of the program: those that were given, and the others from the seed.
+/// The failure for a name that is no input. The parameters are listed; a result that the caller
+/// supplies is suggested if its name is close.
+fn unknown_input(function: &Function, name: &str) -> Failure {
+    let params: Vec<&str> = function.params.iter().map(|param| param.name.text.as_str()).collect();
+    let results = function.results.iter().map(|result| result.name.text.as_str());
+    // `img` is short for `image`.
+    let mut longer = params.iter().copied().filter(|param| name.len() > 1 && is_abbreviation(name, param));
+    let close = most_similar(name, params.iter().copied()).or_else(|| longer.next());
+    let hint = close
+        .or_else(|| most_similar(name, results))
+        .map(|close| format!(" Did you mean {close}?"))
+        .unwrap_or_default();
+    let listed = if params.is_empty() { "none".to_owned() } else { params.join(", ") };
+    Failure::Input(format!("`{}` has no input {name}.{hint} It has: {listed}", function.name.text))
+}
+
+/// Returns true when the letters of the short name occur in the long one, in order, and both begin
+/// with the same letter.
+fn is_abbreviation(short: &str, long: &str) -> bool {
+    let mut letters = long.chars();
+    short.chars().next() == long.chars().next()
+        && short.chars().all(|wanted| letters.any(|letter| letter == wanted))
+}
+
+/// Returns all inputs of the program: those that were given, and the others from the seed. If some
+/// were given, a line on standard error names the scalars that were not.
 pub fn complete_inputs(program: &Program, given: GivenInputs) -> Result<Inputs, Failure> {
-    let seed = given.seed;
-    seed::complete_inputs(program, given_inputs(program, given)?, seed).map_err(Failure::no_memory)
+    let (seed, has_inputs) = (given.seed, given.has_inputs);
+    let mut inputs = given_inputs(program, given)?;
+    let known: BTreeSet<String> = inputs.scalars.keys().cloned().collect();
+    seed::complete_scalars(program, &mut inputs, seed);
+    if let (true, Some(note)) = (has_inputs, random_scalars(program, &known, &inputs)) {
+        print_error_line(&note);
+    }
+    seed::complete_inputs(program, inputs, seed).map_err(Failure::no_memory)
+}
+
+/// Names the scalars that were not given, and their random values.
+fn random_scalars(program: &Program, known: &BTreeSet<String>, inputs: &Inputs) -> Option<String> {
+    let has_size =
+        |name: &str| program.symbols.iter().any(|symbol| symbol.name == name && symbol.value.is_some());
+    let made =
+        program.scalars.iter().filter(|scalar| !known.contains(&scalar.name) && !has_size(&scalar.name));
+    let (mut values, mut options) = (Vec::new(), Vec::new());
+    for scalar in made {
+        values.push(format!(
+            "{} = {}",
+            scalar.name,
+            number_text(scalar.dtype, *inputs.scalars.get(&scalar.name)?)
+        ));
+        options.push(format!("--in {}=…", scalar.name));
+    }
+    let (last, others) = values.split_last()?;
+    let text = match others {
+        [] => format!("{last} is"),
+        others => format!("{} and {last} are", others.join(", ")),
+    };
+    Some(format!("note: {text} random: give {}", options.join(" ")))
+}
+
+fn number_text(dtype: DType, number: Number) -> String {
+    match number {
+        Number::Int(value) if dtype == DType::Bool => (value != 0).to_string(),
+        Number::Int(value) => value.to_string(),
+        Number::Float(value) if dtype == DType::Float64 => value.to_string(),
+        Number::Float(value) => (value as f32).to_string(),
+    }
 }
 
 /// Returns the inputs that were given, after checking them: tensors, random tensors, and integer
 /// scalars that sizes determine.
 pub fn given_inputs(program: &Program, given: GivenInputs) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
-    let GivenInputs { sizes, mut tensors, mut random, scalars, seed } = given;
+    let GivenInputs { sizes, mut tensors, mut random, scalars, seed, .. } = given;
     let sizes = sizes.bindings;
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         let shape = program

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tilewright::driver::source::source_diagnostics;
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::most_similar;
-use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse, runs_alone};
+use tilewright::syntax::{Bindings, Code, Diagnostic, Parsed, check, parse, runs_alone, uncalled_function};
 
 use crate::failure::Failure;
 use crate::text::TextFile;
@@ -72,7 +72,7 @@ impl Source {
                 Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path()))
             }),
             (None, [only]) => Ok(only),
-            (None, all) => self.main_function(all).ok_or_else(|| {
+            (None, _) => self.main_function().ok_or_else(|| {
                 Failure::Usage(format!(
                     "{} has several functions; name one of them, as in {}:{}. It has: {listed}",
                     self.path(),
@@ -83,12 +83,17 @@ impl Source {
         }
     }
 
-    /// The function with the name of the file, or the only one that can be run by itself.
-    fn main_function<'f>(&self, all: &'f [Function]) -> Option<&'f Function> {
+    /// The function with the name of the file, or the only one that can be run by itself, or the
+    /// only one that no other function calls.
+    fn main_function(&self) -> Option<&Function> {
+        let all = &self.parsed.ast.functions;
         let stem = Path::new(self.path()).file_stem().and_then(|stem| stem.to_str());
         let mut runnable = all.iter().filter(|function| runs_alone(function));
         let only = runnable.next().filter(|_| runnable.next().is_none());
-        all.iter().find(|function| Some(function.name.text.as_str()) == stem).or(only)
+        all.iter()
+            .find(|function| Some(function.name.text.as_str()) == stem)
+            .or(only)
+            .or_else(|| uncalled_function(&self.parsed.ast))
     }
 
     /// The function that was picked before.

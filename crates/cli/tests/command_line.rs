@@ -313,9 +313,9 @@ fn sizes_come_from_the_command_line_and_from_files() {
     folder.fails(
         "run rows.tw --in imge=a.npy",
         1,
-        &["`rows` has no input imge. Did you mean image? It has: image, sums"],
+        &["`rows` has no input imge. Did you mean image? It has: image"],
     );
-    folder.fails("run mm.tw --in Q=a.npy", 1, &["`mm` has no input Q. It has: A, B, C"]);
+    folder.fails("run mm.tw --in Q=a.npy", 1, &["`mm` has no input Q. It has: A, B"]);
     folder.fails(
         "run mm.tw --in C=a.npy --in A=a.npy --in B=b.npy",
         1,
@@ -718,4 +718,64 @@ fn a_refused_file_fails_the_check_also_when_nobody_reads() {
         folder.command("check bad.tw mm.tw").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(CommandOutput::new("check", child.wait_with_output().unwrap()).status, 1);
+}
+
+const EDGES: &str = "def blur(float(H, W) image) -> (out) {
+  f = repeat(image)
+  out(y, x) = (f(y, x - 1) + f(y, x + 1)) / 2
+}
+def find(float(H, W) image, float low, float high, static int rounds = 2) -> (edges) {
+  e[0] = blur(image)
+  for n in 0:rounds {
+    e[n + 1] = blur(e[n])
+  }
+  edges(y, x) = e[rounds](y, x) > high ? 2 : e[rounds](y, x) > low ? 1 : 0
+}
+";
+
+#[test]
+fn a_name_that_is_no_input_is_refused_with_the_closest_parameter() {
+    let folder = Folder::new();
+    folder.write("edges.tw", EDGES);
+    folder.floats("a.npy", &[2, 3], &[1.0; 6]);
+    let listed = "It has: image, low, high";
+    folder.fails("run edges.tw --in hihg=.4", 1, &["`find` has no input hihg. Did you mean high?", listed]);
+    folder.fails("run edges.tw --in img=a.npy", 1, &["`find` has no input img. Did you mean image?", listed]);
+    folder.fails("run edges.tw --in image=3", 2, &["image is a tensor and takes a file"]);
+}
+
+#[test]
+fn scalars_that_are_made_up_are_named_once_some_input_is_given() {
+    let folder = Folder::new();
+    folder.write("edges.tw", EDGES);
+    folder.floats("a.npy", &[2, 3], &[1.0; 6]);
+    let note = |line: &str| {
+        let ended = folder.tilewright(line);
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        ended.err.lines().find(|line| line.contains("random")).map(str::to_owned)
+    };
+    let both = note("run edges.tw --target interp --in image=a.npy").unwrap();
+    assert!(both.starts_with("note: low = ") && both.contains(" and high = "), "{both}");
+    assert!(both.ends_with(" are random: give --in low=… --in high=…"), "{both}");
+    let one = note("run edges.tw --target interp --in image=a.npy --in low=.5").unwrap();
+    assert!(one.starts_with("note: high = ") && one.ends_with(" is random: give --in high=…"), "{one}");
+    assert_eq!(note("run edges.tw --target interp --in image=a.npy --in low=.5 --in high=1"), None);
+    assert_eq!(note("run edges.tw --target interp --sizes H=2,W=3"), None);
+}
+
+#[test]
+fn a_negative_number_of_stages_is_named() {
+    let folder = Folder::new();
+    folder.write("edges.tw", EDGES);
+    let line = "run edges.tw --target interp --sizes H=2,W=3,rounds=-1";
+    folder.fails(line, 1, &["the static parameter `rounds` is -1 here"]);
+}
+
+#[test]
+fn the_function_that_no_other_calls_is_taken() {
+    let folder = Folder::new();
+    folder.write("other.tw", EDGES);
+    assert!(folder.succeeds("run other.tw --target interp --sizes H=2,W=3").starts_with("edges: "));
+    folder.write("two.tw", [EDGES, DOUBLE].concat());
+    folder.fails("run two.tw --sizes H=2,W=3", 2, &["two.tw has several functions"]);
 }
