@@ -140,7 +140,7 @@ ENTRIES = [
         " --out small_strong.png\n"
         "tilewright run examples/pipelines/bgu.tw --in splat_loc=pictures/small_16.png"
         " --in values=small_strong.png --in slice_loc=pictures/scene_16.png"
-        " --sizes cell=8,bins=8,factor=4 --out bgu.png",
+        " --sizes cell=8,factor=4 --in r_sigma=0.125 --out bgu.png",
         (
             Shown("pictures/small_16.png", "small"),
             Shown("small_strong.png", "small, with more contrast"),
@@ -177,7 +177,7 @@ ENTRIES = [
         "Smooths a gray picture but keeps its edges. A grid over place and brightness is blurred, and"
         " sampled at each pixel.",
         "tilewright run examples/pipelines/bilateral_grid.tw --in input=pictures/gray.png"
-        " --sizes bins=8 --out bilateral_grid.png",
+        " --in r_sigma=0.125 --out bilateral_grid.png",
         (GRAY, Shown("bilateral_grid.png", "output", "grays")),
         ("f = repeat(input)", "histogram("),
     ),

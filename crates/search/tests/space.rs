@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use tilewright_interp::{Order, count_points, expect, run_nest, seed};
+use tilewright_interp::{Expected, Inputs, Order, count_points, expect, run_nest, seed};
 use tilewright_ir::nest::Stmt;
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_schedule::{Schedule, apply};
@@ -32,20 +32,35 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<P
     check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }
 
-/// Runs the loop nest of a schedule and compares the results with those of the program.
-#[track_caller]
-fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, what: &str) {
-    let nest =
-        apply(program, schedule, target).unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
-    verify_nest(&nest).unwrap_or_else(|invalid| panic!("{what}: {invalid}\n{}", print::nest(&nest)));
-    let inputs = seed::inputs(program, 5).unwrap();
-    let Ok(wanted) = expect(program, inputs.clone()) else { return };
-    let found = run_nest(&nest, program, inputs, Order::Descending)
-        .unwrap_or_else(|error| panic!("{what}: {error}\n{schedule}{}", print::nest(&nest)));
-    for (name, wanted) in &wanted {
-        wanted
-            .compare(name, &found[name])
-            .unwrap_or_else(|difference| panic!("{what}: {difference}\n{schedule}{}", print::nest(&nest)));
+/// A program with inputs and the results that the interpreter computes from them. There are no
+/// results if the program refuses these inputs.
+struct Reference<'a> {
+    program: &'a Program,
+    inputs: Inputs,
+    wanted: Option<BTreeMap<String, Expected>>,
+}
+
+impl Reference<'_> {
+    fn new(program: &Program) -> Reference<'_> {
+        let inputs = seed::inputs(program, 5).unwrap();
+        let wanted = expect(program, inputs.clone()).ok();
+        Reference { program, inputs, wanted }
+    }
+
+    /// Runs the loop nest of a schedule and compares the results with those of the program.
+    #[track_caller]
+    fn expect_agreement(&self, schedule: &Schedule, target: Target<'_>, what: &str) {
+        let nest = apply(self.program, schedule, target)
+            .unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
+        verify_nest(&nest).unwrap_or_else(|invalid| panic!("{what}: {invalid}\n{}", print::nest(&nest)));
+        let Some(wanted) = &self.wanted else { return };
+        let found = run_nest(&nest, self.program, self.inputs.clone(), Order::Descending)
+            .unwrap_or_else(|error| panic!("{what}: {error}\n{schedule}{}", print::nest(&nest)));
+        for (name, wanted) in wanted {
+            wanted.compare(name, &found[name]).unwrap_or_else(|difference| {
+                panic!("{what}: {difference}\n{schedule}{}", print::nest(&nest))
+            });
+        }
     }
 }
 
@@ -53,6 +68,7 @@ fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, 
 /// Returns the number of accepted points and the reasons for the rejections.
 fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, usize>) {
     const POINTS: usize = 6;
+    const MOST_STATEMENTS: usize = 60;
     let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
     let mut rng = Pcg64Mcg::seed_from_u64(11);
     let (mut accepted, mut rejected) = (0, BTreeMap::new());
@@ -66,13 +82,16 @@ fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, 
                 }
                 let what = format!("{}:{}", path.display(), function.name.text);
                 let space = Space::new(&program, target);
+                let reference = Reference::new(&program);
                 let mut tried = space.starting_points();
                 tried.extend((0..POINTS).filter_map(|_| space.knobs().sample(&mut rng)));
+                // A pipeline has so many statements that a few points try many kinds of schedules.
+                tried.truncate((MOST_STATEMENTS / program.statements().len().max(1)).max(2));
                 for point in &tried {
                     match space.decode(point) {
                         Ok(schedule) => {
                             accepted += 1;
-                            expect_agreement(&program, &schedule, target, &what);
+                            reference.expect_agreement(&schedule, target, &what);
                         }
                         Err(rejection) => *rejected.entry(rejection.to_string()).or_insert(0) += 1,
                     }
@@ -115,7 +134,7 @@ fn rows_that_data_chooses_can_go_through_shared_memory() {
             let gathered = schedule.to_string().contains("gathered");
             gathers += usize::from(gathered);
             if gathered {
-                expect_agreement(&program, &schedule, Target::Gpu(&gpu), "1LUT");
+                Reference::new(&program).expect_agreement(&schedule, Target::Gpu(&gpu), "1LUT");
             }
         }
     }
@@ -130,7 +149,8 @@ fn agreeing(program: &Program, gpu: &Gpu, part: &str, most: usize) -> usize {
     let drawn = (0..4000).filter_map(|_| space.knobs().sample(&mut rng));
     let schedules = drawn.filter_map(|point| space.decode(&point).ok());
     let with_part = schedules.filter(|schedule| schedule.to_string().contains(part)).take(most);
-    with_part.map(|schedule| expect_agreement(program, &schedule, Target::Gpu(gpu), part)).count()
+    let reference = Reference::new(program);
+    with_part.map(|schedule| reference.expect_agreement(&schedule, Target::Gpu(gpu), part)).count()
 }
 
 #[test]
@@ -201,7 +221,8 @@ fn in_one_kernel(source: &str, name: &str, sizes: &[i64], gpu: &Gpu) -> Vec<Sche
     let one = schedules.filter(|schedule| launches(&apply(&program, schedule, gpu).unwrap().body) == 1);
     let one: Vec<Schedule> = one.collect();
     if count_points(&program) < 20_000 {
-        one.iter().for_each(|schedule| expect_agreement(&program, schedule, Target::Gpu(gpu), name));
+        let reference = Reference::new(&program);
+        one.iter().for_each(|schedule| reference.expect_agreement(schedule, Target::Gpu(gpu), name));
     }
     one
 }
