@@ -179,6 +179,24 @@ def test_static_parameters_are_told_by_name():
             np.testing.assert_array_equal(power, x ** (k + 1))
 
 
+def test_a_list_of_tensors_is_an_argument():
+    lists = tw.define("""
+        def total(float(N[n]) g[n], float scale, static int n = 3) -> (y) {
+          s[0] +=! g[0](i)
+          for k in 1:n {
+            t +=! g[k](i)
+            s[k] = s[k - 1] + t
+          }
+          y = scale * s[n - 1]
+        }
+    """)
+    tensors = [np.full(size, size, dtype=np.float32) for size in [2, 3, 4]]
+    for arguments, named in [((tensors, 2), {}), ((tuple(tensors), 2), {}), ((), {"g": tensors, "scale": 2})]:
+        assert lists.total(*arguments, **named) == 2 * (4 + 9 + 16)
+    with pytest.raises(TypeError):
+        lists.total(tensors[:2], 2)
+
+
 def test_sizes_are_told_by_name_in_any_order():
     table = tw.define("def table(int s) -> (int(A, B) y) { y(i, j) = s * (i + j) }")
     assert table(1, A=2, B=3).shape == (2, 3) and table(1, B=2, A=3).shape == (3, 2)

@@ -52,7 +52,7 @@ pub fn read<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
     mut other: impl FnMut(&str, &Bound<'py, PyAny>) -> PyResult<Result<(), Vec<String>>>,
 ) -> PyResult<Values<'py>> {
-    let args = &tensors_of_lists(args)?;
+    let args = &tensors_of_lists(parameters, args)?;
     let kwargs = kwargs.map(|kwargs| named_tensors_of_lists(parameters, kwargs)).transpose()?;
     let kwargs = kwargs.as_ref();
     if args.len() > parameters.len() {
@@ -108,14 +108,18 @@ pub fn read<'py>(
     Ok(values)
 }
 
-/// The arguments with the tensors of each list in its place.
-fn tensors_of_lists<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+/// The arguments with the tensors of a list in its place, where the parameters begin a list: `g_0`.
+fn tensors_of_lists<'py>(
+    parameters: &[Parameter],
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyTuple>> {
     if !args.iter().any(|object| is_list(&object)) {
         return Ok(args.clone());
     }
     let mut all = Vec::new();
     for object in args {
-        match is_list(&object) {
+        let begins_list = parameters.get(all.len()).is_some_and(|own| own.name.ends_with("_0"));
+        match begins_list && is_list(&object) {
             true => all.extend(object.try_iter()?.collect::<PyResult<Vec<_>>>()?),
             false => all.push(object),
         }
