@@ -68,7 +68,7 @@ impl Reference<'_> {
 /// Returns the number of accepted points and the reasons for the rejections.
 fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, usize>) {
     const POINTS: usize = 6;
-    const MOST_STATEMENTS: usize = 60;
+    const MOST_STATEMENTS: usize = 24;
     let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
     let mut rng = Pcg64Mcg::seed_from_u64(11);
     let (mut accepted, mut rejected) = (0, BTreeMap::new());
