@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright::interp::{Inputs, seed};
+use tilewright::ir::derived::number_text;
 use tilewright::ir::{DType, Number, Program, SymbolKind, Tensor};
 use tilewright::syntax::ast::Function;
 use tilewright::syntax::diagnostic::most_similar;
@@ -380,11 +381,7 @@ fn random_scalars(program: &Program, known: &BTreeSet<String>, inputs: &Inputs) 
         program.scalars.iter().filter(|scalar| !known.contains(&scalar.name) && !has_size(&scalar.name));
     let (mut values, mut options) = (Vec::new(), Vec::new());
     for scalar in made {
-        values.push(format!(
-            "{} = {}",
-            scalar.name,
-            number_text(scalar.dtype, *inputs.scalars.get(&scalar.name)?)
-        ));
+        values.push(format!("{} = {}", scalar.name, number_text(*inputs.scalars.get(&scalar.name)?)));
         options.push(format!("--in {}=…", scalar.name));
     }
     let (last, others) = values.split_last()?;
@@ -393,15 +390,6 @@ fn random_scalars(program: &Program, known: &BTreeSet<String>, inputs: &Inputs) 
         others => format!("{} and {last} are", others.join(", ")),
     };
     Some(format!("note: {text} random: give {}", options.join(" ")))
-}
-
-fn number_text(dtype: DType, number: Number) -> String {
-    match number {
-        Number::Int(value) if dtype == DType::Bool => (value != 0).to_string(),
-        Number::Int(value) => value.to_string(),
-        Number::Float(value) if dtype == DType::Float64 => value.to_string(),
-        Number::Float(value) => (value as f32).to_string(),
-    }
 }
 
 /// Returns the inputs that were given, after checking them: tensors, random tensors, and integer

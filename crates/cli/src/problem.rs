@@ -134,8 +134,8 @@ pub fn concrete_program(
 fn require_scalars(program: &Program, given: &GivenInputs) -> Result<(), Failure> {
     let sizes = program.derived_sizes();
     for (derived, size) in program.derived.iter().zip(&sizes) {
-        let names = derived.scalars().into_iter().map(|id| program.scalars[id.index()].name.clone());
-        let open: Vec<String> = names.filter(|name| !given.has_scalar(name)).collect();
+        let names = derived.scalar_names(&program.scalars);
+        let open: Vec<String> = names.filter(|name| !given.has_scalar(name)).map(str::to_owned).collect();
         if !open.is_empty() {
             return Err(open_scalars(&program.name, &size.name, &size.text, &open));
         }

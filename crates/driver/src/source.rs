@@ -121,8 +121,8 @@ fn require_known_sizes(program: Program, given: &Bindings) -> Result<Program, Pr
     for derived in &program.derived {
         let symbol = &program.symbols[derived.symbol.index()];
         if symbol.value.is_none() {
-            let names = derived.scalars().into_iter().map(|id| program.scalars[id.index()].name.clone());
-            let scalars = names.filter(|name| given.scalar(name).is_none()).collect();
+            let names = derived.scalar_names(&program.scalars);
+            let scalars = names.filter(|name| given.scalar(name).is_none()).map(str::to_owned).collect();
             let value = print::expr(&derived.value, program.general.as_deref().unwrap_or(&program));
             return Err(ProgramError::UnknownScalars { size: symbol.name.clone(), value, scalars });
         }

@@ -87,6 +87,11 @@ impl Derived {
         found
     }
 
+    /// The names of the scalars that the value depends on.
+    pub fn scalar_names<'a>(&self, all: &'a [Scalar]) -> impl Iterator<Item = &'a str> {
+        self.scalars().into_iter().filter_map(|id| Some(all.get(id.index())?.name.as_str()))
+    }
+
     /// The symbols that the value depends on.
     pub fn symbols(&self) -> Vec<SymbolId> {
         let mut found = Vec::new();
@@ -250,7 +255,7 @@ pub struct DerivedMismatch {
     pub text: String,
     /// The scalars with their values.
     pub scalars: String,
-    /// What the expression is with these scalars: `is 12`, or why it has no value.
+    /// The value of the expression with these scalars, `is 12`, or the reason why it has none.
     pub found: String,
 }
 

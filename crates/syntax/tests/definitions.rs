@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
+use support::last_program;
 use tilewright_ir::{Number, Program, print};
 use tilewright_syntax::{Bindings, Checked, Code, check, parse};
 
 /// The text of the last function's program, or the codes of its messages.
 fn checked(source: &str) -> Result<String, Vec<Code>> {
-    let parsed = parse(source);
-    let name = parsed.ast.functions.last().map(|last| last.name.text.clone()).unwrap_or_default();
-    let checked = check(&parsed.ast, &name, &Bindings::default());
-    let all = parsed.diagnostics.iter().chain(&checked.diagnostics);
-    let codes: Vec<Code> = all.map(|found| found.code).collect();
-    if codes.is_empty() { Ok(print::source(&checked.program.unwrap())) } else { Err(codes) }
+    last_program(source).map(|program| print::source(&program))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tilewright_ir::check::fact_alternatives;
 use tilewright_ir::{Atom, IndexExpr, TensorId, print};
 
 use super::model::{Model, Source};
-use super::ranges::hull;
+use super::shapes::hull;
 use crate::diagnostic::{Code, Diagnostic};
 
 /// A tensor and its assumed shape.

@@ -8,7 +8,7 @@
 //! | types | `types`, `lower` | values that do not fit |
 //! | bounds that depend on variables | `triangles` | elements that are left undefined |
 //! | integer scalars used only as values | `scalars` | |
-//! | ranges and shapes | `ranges`, `view_ranges`, `inequality`, `assumed_shapes`, `ambiguous_ranges` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `shapes`, `view_ranges`, `inequality`, `assumed_shapes`, `ambiguous_ranges` | ambiguous ranges |
 //! | named integers that scalars determine | `derived` | values that are no sizes |
 //! | integers that wrap before they are widened | `narrow` | arithmetic in a type that is too narrow |
 //! | clamps of views that change nothing | `view_subscripts` | |
@@ -43,6 +43,7 @@ mod ranges;
 mod reason;
 mod resolve;
 mod scalars;
+mod shapes;
 mod triangles;
 mod types;
 mod unchecked;
