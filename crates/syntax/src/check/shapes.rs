@@ -1,8 +1,8 @@
 //! The shapes of tensors while ranges are inferred.
 //!
 //! The shape of a tensor is the declared shape, or the hull of the elements that its statements
-//! write: the smallest box from 0 that contains them. `ranges` asks for it before, between and after
-//! these statements.
+//! write: the smallest box from 0 that contains them. `ranges` asks for it before, between and
+//! after these statements.
 
 use tilewright_ir::interval::upper_bound;
 use tilewright_ir::precondition::simplify;
