@@ -19,7 +19,7 @@ ROOT = BENCHMARKS.parent
 PREPARE_SECONDS = 300
 BURST_SECONDS = 120
 
-# PyTorch has an environment of its own: it brings its own OpenMP and MKL.
+# PyTorch has an environment of its own: it brings its own OpenMP and MKL. Halide has one that is small and quickly installed.
 ENVIRONMENTS = {
     "mkl": "venv",
     "mkl_packed": "venv",
@@ -30,6 +30,9 @@ ENVIRONMENTS = {
     "onnxruntime": "venv",
     "openvino": "venv",
     "jax": "venv",
+    "halide": "venv-halide",
+    "halide_mullapudi": "venv-halide",
+    "halide_adams": "venv-halide",
 }
 
 
@@ -66,9 +69,8 @@ class Peer:
         python = self._environment / "bin" / "python"
         if not python.exists():
             raise Unavailable(f"not installed: no {python}; scripts/peers.sh installs the peers")
-        threads = self._placement.threads
-        command = [python, BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(threads)]
-        self._worker = Worker(command, peer_environment(threads) | self._libraries(), self._placement.pin)
+        settings = peer_environment(self._placement.threads) | self._libraries()
+        self._worker = Worker([python, *self._arguments()], settings, self._placement.pin)
 
     def prepare(self):
         message = self._worker.answer(PREPARE_SECONDS)
@@ -87,6 +89,10 @@ class Peer:
         if self._worker:
             self._worker.close()
 
+    def _arguments(self) -> list[str | Path]:
+        """The worker's script and its arguments."""
+        return [BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(self._placement.threads)]
+
     def _libraries(self) -> dict[str, str]:
         """oneDNN looks for its libraries, which are wheels too, where the linker does."""
         return {"LD_LIBRARY_PATH": str(self._environment / "lib")} if self.name == "onednn" else {}
@@ -99,6 +105,7 @@ def peer_environment(threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": count,
         "MKL_NUM_THREADS": count,
         "OPENBLAS_NUM_THREADS": count,
+        "HL_NUM_THREADS": count,
         "JAX_PLATFORMS": "cpu",
         # Freed memory stays with the process: a library that makes a new result at every call does not fault its pages in again.
         "MALLOC_MMAP_THRESHOLD_": never,
@@ -190,19 +197,14 @@ class Tilewright:
             case Way.TUNED:  # the cache knows the schedule for its own sizes alone
                 return ["--schedule", str(schedule_file(self._source))]
 
+    def _where(self) -> dict:
+        """Options of `subprocess.run`. No cache but a given one: what is not given is the default schedule."""
+        return {"cwd": ROOT, "env": os.environ | {"XDG_DATA_HOME": "/nonexistent"}, "preexec_fn": self._place.pin}
+
     def _answer(self, arguments: list[str], limit: float, what: str) -> dict:
         """The JSON object that a command prints."""
         try:
-            done = subprocess.run(
-                arguments,
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=limit,
-                # No cache but a given one: what is not given is the default schedule.
-                env=os.environ | {"XDG_DATA_HOME": "/nonexistent"},
-                preexec_fn=self._place.pin,
-            )
+            done = subprocess.run(arguments, capture_output=True, text=True, timeout=limit, **self._where())
         except subprocess.TimeoutExpired:
             raise Unavailable(f"{what} took over {limit} s") from None
         except OSError as problem:

@@ -36,11 +36,10 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure Tilewright on the CPU against its peers, interleaved in one run.")
     add_options(parser, tune=60)
     option = parser.add_argument
-    peers = Path(os.environ.get("PEERS_DIR", ROOT / ".peers"))
     option("--threads", default="all", metavar="N,…", help="thread counts; `all` is one a core (default: %(default)s)")
     option("--seconds", type=float, default=0.3, metavar="S", help="length of a peer's burst (default: %(default)s)")
     option("--statistic", choices=["median", "p10"], default="median", help="what stands for a burst (default: %(default)s)")
-    option("--peers", type=Path, default=peers, metavar="DIR", help="where the peers are (default: $PEERS_DIR, else .peers)")
+    option("--peers", type=Path, default=peers_folder(), metavar="DIR", help="where the peers are (default: $PEERS_DIR, else .peers)")
     option("--bench-args", type=shlex.split, default=[], metavar="ARGS", help="more arguments for `tilewright bench`")
     options = parser.parse_args()
     try:
@@ -50,6 +49,10 @@ def arguments() -> argparse.Namespace:
     except ValueError as problem:
         parser.error(str(problem))
     return options
+
+
+def peers_folder() -> Path:
+    return Path(os.environ.get("PEERS_DIR", ROOT / ".peers"))
 
 
 def placements(text: str) -> list[Placement]:

@@ -71,7 +71,8 @@ def burst(run, seconds: float) -> dict:
     }
 
 
-def main():
+def serve(prepare):
+    """Speaks the protocol; `prepare` returns the kernel, what to hold to the end, and what to say when ready."""
     die_with_parent()
     answers = private_stdout()
 
@@ -79,17 +80,21 @@ def main():
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    peer, workload_name, threads = sys.argv[1:]
     try:
         # Held to the end: not every library that shares an array's memory keeps the array alive.
-        kernel, inputs, ready = prepare(peer, workload_name, int(threads))
+        kernel, held, ready = prepare()
     except Exception as problem:  # whatever a library may raise is a reason to show
-        answer({"unavailable": (str(problem) or type(problem).__name__).splitlines()[0]})
+        answer({"unavailable": " ".join(str(problem).split()) or type(problem).__name__})
         return
     answer({"ready": ready})
     for line in sys.stdin:
         answer(burst(kernel.run, json.loads(line)["seconds"]))
-    del inputs
+    del held
+
+
+def main():
+    peer, workload_name, threads = sys.argv[1:]
+    serve(lambda: prepare(peer, workload_name, int(threads)))
 
 
 if __name__ == "__main__":

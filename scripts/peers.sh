@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the libraries that benchmarks/cpu.py measures Tilewright against.
+# Installs the libraries that benchmarks/cpu.py and benchmarks/pipelines.py measure Tilewright against.
 #
-#   scripts/peers.sh [DIR]
+#   scripts/peers.sh [--only libraries|torch|halide] [DIR]
 #
-# DIR is $PEERS_DIR where none is given, and .peers without either. Two Python environments are made in it: DIR/venv for MKL,
-# oneDNN, NumPy, ONNX Runtime, OpenVINO and JAX, and DIR/venv-torch for PyTorch. They take about 5 GB. The versions are those in
-# benchmarks/requirements*.txt. What is installed already is left alone, so it can be run again at any time.
+# DIR is $PEERS_DIR where none is given, and .peers without either. Three Python environments are made in it: DIR/venv for MKL,
+# oneDNN, NumPy, ONNX Runtime, OpenVINO and JAX, DIR/venv-torch for PyTorch, and DIR/venv-halide for Halide. They take about
+# 5 GB, of which Halide takes 0.3 GB. The versions are those in benchmarks/requirements*.txt. What is installed already is left
+# alone, so it can be run again at any time.
 #
 # PyTorch comes from its index of CPU wheels, or from TORCH_INDEX_URL; where that cannot be reached, from the ordinary package
 # index, whose wheel works as well but brings 5 GB of CUDA libraries.
@@ -84,16 +85,27 @@ torch() {
   install "$folder" "$requirements" || fail "pip could not install $requirements; its message is above."
 }
 
+halide() {
+  local folder=$1/venv-halide requirements=benchmarks/requirements-halide.txt
+  ready "$folder" "$requirements" && return
+  install "$folder" "$requirements" || fail "pip could not install $requirements; its message is above."
+}
+
 main() {
-  local folder=${1:-${PEERS_DIR:-.peers}}
-  [[ $# -le 1 ]] || fail "one folder is enough: scripts/peers.sh [DIR]"
+  local wanted=(libraries torch halide)
+  if [[ ${1:-} == --only ]]; then
+    [[ ${2:-} =~ ^(libraries|torch|halide)$ ]] || fail "--only takes libraries, torch or halide."
+    wanted=("$2")
+    shift 2
+  fi
+  local folder=${1:-${PEERS_DIR:-.peers}} what
+  [[ $# -le 1 ]] || fail "one folder is enough: scripts/peers.sh [--only libraries|torch|halide] [DIR]"
   works python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' ||
     fail "python3 with venv, 3.11 or newer, is needed."
   mkdir -p "$folder"
-  libraries "$folder"
-  torch "$folder"
+  for what in "${wanted[@]}"; do "$what" "$folder"; done
   [[ $folder == .peers ]] || say "tell the benchmark where they are: export PEERS_DIR=$(realpath "$folder")"
-  say "ready: make bench-cpu"
+  say "ready: make bench-cpu, make bench-pipelines"
 }
 
 main "$@"
