@@ -14,16 +14,17 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 1
 FUZZ_FIRST ?= 0
 FUZZ_CASES ?= 1000000000
-# More for benchmarks/cpu.py or benchmarks/gpu.py, such as --only gemm.
+# More for benchmarks/cpu.py, benchmarks/pipelines.py or benchmarks/gpu.py, such as --only gemm.
 BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
-	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-cuda bench-python clean
+	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-pipelines bench-cuda \
+	bench-python clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: setup-rust setup-lint setup-python setup-package setup-opencl setup-nvrtc ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
 	@echo "setup: everything is here"
@@ -84,6 +85,10 @@ bench: setup-rust ## Time the compiler's own parts
 
 bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=... says where those are
 	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
+
+bench-pipelines: build ## Measure image pipelines beside Halide, which is installed into PEERS_DIR, or .peers
+	scripts/peers.sh --only halide
+	python3 benchmarks/pipelines.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch; TILEWRIGHT=... names a command that is built
 	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build

@@ -40,7 +40,8 @@ VIEWS = {
     "sums": "def view(uint16(H, W) I) -> (O) { O(y, x) = uint8_sat(I(y, x) / 225) }",
     # Numbers up to 1023, without the border that camera_pipe leaves out.
     "sensor": "def view(uint16(H, W) I) -> (O) {"
-    " O(y, x) = uint8_sat(I(y + 12, x + 16) / 4) where y in 0:H - 48, x in 0:W - 32 }",
+    " O(y, x) = uint8_sat(I(y + 12, x + 16) / 4)"
+    " where y in 0:(H - 24) / 32 * 32, x in 0:(W - 32) / 32 * 32 }",
     # Colours before white.
     "alpha": "def view(float(4, H, W) I) -> (O) {"
     " O(c, y, x) = lerp(1.0, I(c, y, x), I(3, y, x)) where c in 0:3 }",
@@ -191,7 +192,7 @@ ENTRIES = [
             Shown("pictures/holes.png", "input; transparent pixels are white here", "alpha"),
             Shown("interpolate.png", "output"),
         ),
-        ("# filled[t] has", "output(c, y, x)"),
+        ("# Each level fills", "output(c, y, x)"),
     ),
     Entry(
         "hist",

@@ -167,7 +167,8 @@ wheel() {
   [[ -e $prefix/lib/libPolly.a || -n ${LLVM_SYS_221_PREFIX:-} ]] || install_packages "LLVM's static library Polly" libpolly-22-dev
   works cc -x c /dev/null -shared -lzstd -lz -lffi -o /dev/null ||
     install_packages "what LLVM's static libraries need" libzstd-dev zlib1g-dev libffi-dev
-  python
+  python_itself
+  environment .venv
   packages .venv "$WHEEL_REQUIREMENTS"
 }
 

@@ -85,11 +85,12 @@ rust_tests() {
 own_line() { sed -n 's/^# tilewright run //p' "$1"; }
 
 examples() {
-  local file line bad=0
+  local file line bad=0 words
   for file in examples/*/*.tw; do
     line=$(own_line "$file")
-    # shellcheck disable=SC2086 # the words of a command line
-    "$tilewright" run $line --target "$target" --check >/dev/null 2>"$folder/said" && continue
+    # xargs takes the quotes off, as a shell does.
+    mapfile -t words < <(xargs -n 1 <<<"$line")
+    "$tilewright" run "${words[@]}" --target "$target" --check >/dev/null 2>"$folder/said" && continue
     echo "$line: $(tail -n 3 "$folder/said")"
     bad=$((bad + 1))
   done

@@ -1,5 +1,7 @@
 """Pipelines on image pyramids and grids: coarse levels come from fine ones and are sampled."""
 
+from functools import partial
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -11,61 +13,91 @@ def along(axis, function, image, *arguments):
     return np.moveaxis(function(np.moveaxis(image, axis, -1), *arguments), -1, axis)
 
 
-def padded(image, before, after):
-    return np.pad(image, [(0, 0)] * (image.ndim - 1) + [(before, after)], mode="edge")
-
-
 def smaller(function, image):
     """Applies a function on the last axis to the columns, then to the rows."""
     return function(along(-2, function, image))
 
 
-def larger(function, image, shape):
-    """Applies a function to the rows, then to the columns; `shape` ends with their new sizes."""
-    return along(-2, function, function(image, shape[-1]), shape[-2])
+def larger(function, image, y, x):
+    """Applies a function of a line and its new coordinates to the rows, then to the columns."""
+    return along(-2, function, function(image, x), y)
 
 
-def binomial_half(line):
+# Levels of pyramids are functions of coordinates without bounds. Their arguments are consecutive rows and columns.
+
+
+def extended(image, origin=0):
+    """An image whose border is repeated. `origin` is the row and column of the place (0, 0)."""
+
+    def at(y, x):
+        y, x = (np.clip(v + origin, 0, n - 1) for v, n in zip((y, x), image.shape[-2:]))
+        return image[..., y[:, None], x]
+
+    return at
+
+
+def halved(level, weigh):
+    """The next coarser level. `weigh` takes lines from 2*x - 1, for the first x, to 2*x + 2, for the last."""
+
+    def at(y, x):
+        return smaller(weigh, level(*(np.arange(2 * v[0] - 1, 2 * v[-1] + 3) for v in (y, x))))
+
+    return at
+
+
+def doubled(level, sample):
+    """The next finer level. `sample` takes lines from x // 2 - 1, for the first x, to x // 2 + 1, for the last."""
+
+    def at(y, x):
+        return larger(sample, level(*(np.arange(v[0] // 2 - 1, v[-1] // 2 + 2) for v in (y, x))), y, x)
+
+    return at
+
+
+def binomial(line):
     """Every second element of a convolution with 1 2 1."""
-    wide = padded(line, 1, 1)
-    return ((wide[..., :-2] + 2 * wide[..., 1:-1] + wide[..., 2:]) / 4)[..., ::2]
+    return (line[..., :-3:2] + 2 * line[..., 1:-2:2] + line[..., 2:-1:2]) / 4
 
 
-def midpoints(line, size):
-    """Twice as many elements: the line itself, and between two elements their mean."""
-    wide = padded(line, 0, 1)
-    means = (wide[..., :-1] + wide[..., 1:]) / 2
-    return np.stack([line, means], axis=-1).reshape(*line.shape[:-1], -1)[..., :size]
+def smooth(line):
+    """Every second element of a convolution with 1 3 3 1."""
+    return (line[..., :-3:2] + 3 * (line[..., 1:-2:2] + line[..., 2:-1:2]) + line[..., 3::2]) / 8
 
 
-def interpolate(input):
+def midpoints(line, x):
+    """Elements at even places, and between two elements their mean."""
+    first = x[0] // 2 - 1
+    return (line[..., x // 2 - first] + line[..., (x + 1) // 2 - first]) / 2
+
+
+def quarters(line, x):
+    """Between two elements, at a quarter and at three quarters of the way."""
+    near = x // 2 - (x[0] // 2 - 1)
+    far = near + np.where(x % 2 == 0, -1, 1)
+    return line[..., near] * 3 / 4 + line[..., far] / 4
+
+
+def interpolate(input, levels=10):
+    _, H, W = input.shape
     alpha = input[3:]
-    levels = [np.concatenate([input[:3] * alpha, alpha])]
-    for _ in range(9):
-        levels.append(smaller(binomial_half, levels[-1]))
-    result = levels.pop()
-    while levels:
-        level = levels.pop()
-        result = level + (1 - level[3]) * larger(midpoints, result, level.shape)
+    pushed = [extended(np.concatenate([input[:3] * alpha, alpha]))]
+    for k in range(1, levels):
+        fine = pushed[-1]
+        if k == 4:
+            fine = extended(fine(np.arange(H // 8 + 1), np.arange(W // 8 + 1)))
+        pushed.append(halved(fine, binomial))
+
+    def filled(k, y, x):
+        level = pushed[k](y, x)
+        if k == levels - 1:
+            return level
+        return level + (1 - level[3]) * doubled(partial(filled, k + 1), midpoints)(y, x)
+
+    result = filled(0, np.arange(H), np.arange(W))
     return {"output": result[:3] / result[3]}
 
 
-def smooth_half(line):
-    """Every second element of a convolution with 1 3 3 1."""
-    wide = padded(line, 1, 2)
-    sums = wide[..., :-3] + 3 * (wide[..., 1:-2] + wide[..., 2:-1]) + wide[..., 3:]
-    return (sums / 8)[..., ::2]
-
-
-def quarters(line, size):
-    """Twice as many elements, at a quarter and at three quarters of the way between two."""
-    wide = padded(line, 1, 1)
-    left = wide[..., :-2] / 4 + line * 3 / 4
-    right = line * 3 / 4 + wide[..., 2:] / 4
-    return np.stack([left, right], axis=-1).reshape(*line.shape[:-1], -1)[..., :size]
-
-
-def local_laplacian(input, intensities, alpha, beta):
+def local_laplacian(input, intensities, alpha, beta, levels=8):
     """In float32 as the program, since the last step cuts off the fraction."""
     single = np.float32
     alpha, beta, top = single(alpha), single(beta), intensities - 1
@@ -76,28 +108,30 @@ def local_laplacian(input, intensities, alpha, beta):
     v = np.trunc(gray * (256 * top)).clip(0, 256 * top) / 256 - k
     level = k / single(top)
     bell = np.exp((-v * v / 2).astype(np.float64)).astype(single)
-    stacks = [beta * (gray - level) + level + alpha * v * bell]
-    grays = [gray]
-    for _ in range(7):
-        stacks.append(smaller(smooth_half, stacks[-1]))
-        grays.append(smaller(smooth_half, grays[-1]))
+    stacks = [extended(beta * (gray - level) + level + alpha * v * bell)]
+    grays = [extended(gray)]
+    for _ in range(1, levels):
+        stacks.append(halved(stacks[-1], smooth))
+        grays.append(halved(grays[-1], smooth))
 
-    result = 0
-    for j in reversed(range(8)):
-        shape = grays[j].shape
-        detail = stacks[j] - larger(quarters, stacks[j + 1], shape) if j < 7 else stacks[j]
-        position = grays[j] * single(top)
+    def collapsed(j, y, x):
+        detail = stacks[j](y, x)
+        if j < levels - 1:
+            detail = detail - doubled(stacks[j + 1], quarters)(y, x)
+        position = grays[j](y, x) * single(top)
         below = np.clip(position.astype(int), 0, top - 1)
         t = position - below.astype(single)
         low, high = (np.take_along_axis(detail, n[None], axis=0)[0] for n in (below, below + 1))
         picked = low * (1 - t) + high * t
-        result = larger(quarters, result, shape) + picked if j < 7 else picked
+        return picked if j == levels - 1 else doubled(partial(collapsed, j + 1), quarters)(y, x) + picked
+
+    result = collapsed(0, np.arange(gray.shape[0]), np.arange(gray.shape[1]))
     color = input.astype(single) * (result + single(0.01)) / (gray + single(0.01))
     return {"output": np.clip(color, 0, 65535).astype(np.uint16)}
 
 
 def lens_blur(left, right, slices, focus, scale, samples, R):
-    """The inputs are extended by a margin. Levels of the pyramid are functions of coordinates."""
+    """The inputs are extended by a margin, and so is each level but the first."""
     _, H, W = left.shape
     margin = R + 4
     l, r = (
@@ -110,25 +144,14 @@ def lens_blur(left, right, slices, focus, scale, samples, R):
     confidence = np.broadcast_to(cost.var(axis=0), cost.shape)
     finest = np.stack([cost * confidence, confidence])
 
-    def sampled(level, origin):
-        def at(y, x):
-            y, x = (np.clip(v + origin, 0, n - 1) for v, n in zip((y, x), level.shape[-2:]))
-            return level[..., y[:, None], x]
-
-        return at
-
-    push = [sampled(finest, margin)]
+    push = [extended(finest, margin)]
     for k in range(1, 8):
         h, w = max(H >> k, 1), max(W >> k, 1)
-        y, x = np.arange(-1, 2 * h + 1), np.arange(-1, 2 * w + 1)
-        push.append(sampled(smaller(every_second, push[-1](y, x)), 0))
+        push.append(extended(halved(push[-1], smooth)(np.arange(h), np.arange(w))))
 
     def pull(k, y, x):
-        if k == 7:
-            return push[k](y, x)
-        rough = pull(k + 1, *(np.arange(n[0] // 2 - 1, n[-1] // 2 + 2) for n in (y, x)))
-        fine = larger(inner_quarters, rough, (None, None))
-        return (fine[..., y[0] % 2 :, x[0] % 2 :][..., : len(y), : len(x)] + push[k](y, x)) / 2
+        level = push[k](y, x)
+        return level if k == 7 else (doubled(partial(pull, k + 1), quarters)(y, x) + level) / 2
 
     total, weight = pull(0, np.arange(-R, H + R), np.arange(-R, W + R))
     depth = (total / weight).argmin(axis=0)
@@ -142,19 +165,9 @@ def lens_blur(left, right, slices, focus, scale, samples, R):
     here = (slice(R, R + H), slice(R, R + W))
     square = u**2 + v**2
     counts = ((square < radius[here] ** 2) | (depth[there] < depth[here])) & (square < radius[there] ** 2)
-    extended = np.pad(left.astype(float), [(0, 0), (R, R), (R, R)], mode="edge")
-    colors = left + (counts * extended[:, there[0], there[1]]).sum(axis=1)
+    around = np.pad(left.astype(float), [(0, 0), (R, R), (R, R)], mode="edge")
+    colors = left + (counts * around[:, there[0], there[1]]).sum(axis=1)
     return {"final": colors / (255 * (1 + counts.sum(axis=0)))}
-
-
-def every_second(line):
-    """As `smooth_half`, for a line that has one element more at its beginning and at its end."""
-    return (line[..., :-3:2] + 3 * (line[..., 1:-2:2] + line[..., 2:-1:2]) + line[..., 3::2]) / 8
-
-
-def inner_quarters(line, _):
-    """As `quarters`, without the elements that need one beyond an end."""
-    return quarters(line, None)[..., 2:-2]
 
 
 def uniform(seed, *coordinates):
@@ -226,16 +239,18 @@ def opaque(rng, *shape):
 CASES = [
     Case(
         "pipelines/interpolate.tw", "interpolate",
-        lambda rng, H, W: {"input": opaque(rng, 4, H, W)}, interpolate,
-        sizes("H W", (21, 17), (1, 1), (7, 40), (33, 2)),
+        lambda rng, H, W, levels: {"input": opaque(rng, 4, H, W), "levels": levels}, interpolate,
+        sizes("H W levels", (21, 17, 10), (1, 1, 6), (7, 40, 7), (33, 2, 5)),
     ),
     Case(
         "pipelines/local_laplacian.tw", "local_laplacian",
-        lambda rng, H, W, intensities: {
+        lambda rng, H, W, intensities, levels: {
             "input": rng.integers(0, 65536, (3, H, W), dtype=np.uint16),
-            "intensities": intensities, "alpha": 0.3, "beta": 0.8,
+            "intensities": intensities, "alpha": 0.3, "beta": 0.8, "levels": levels,
         },
-        local_laplacian, sizes("H W intensities", (21, 17, 4), (1, 1, 2), (7, 40, 8), (33, 2, 3)), off_by=1,
+        local_laplacian,
+        sizes("H W intensities levels", (21, 17, 4, 4), (9, 5, 2, 8), (1, 1, 2, 3), (7, 40, 8, 3), (33, 2, 3, 5)),
+        off_by=1,
     ),
     Case(
         "pipelines/lens_blur.tw", "lens_blur",

@@ -19,6 +19,7 @@ use tilewright_ir::nest::BufferId;
 pub mod c_family;
 mod contract;
 mod llvm;
+mod memory_plan;
 
 pub use llvm::{Kernel, Object, assembly, compile, llvm_ir};
 

@@ -6,8 +6,8 @@ mod harness;
 
 use harness::*;
 use tilewright_codegen::{CodegenError, Object, compile, llvm_ir};
-use tilewright_ir::nest::{LoopKind, Stmt};
-use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, verify_nest};
+use tilewright_ir::nest::{Expr, ExprKind, LoopKind, Stmt};
+use tilewright_ir::{BinaryOp, DType, LoopNest, Number, ReduceOp, verify_nest};
 use tilewright_target::{Cpu, VectorInstructions};
 
 fn cpu() -> Cpu {
@@ -154,6 +154,20 @@ fn the_intermediate_code_is_text() {
     let (b, body) = tiny(4);
     let text = llvm_ir(verify_nest(&LoopNest { body, ..b.nest }).unwrap(), &cpu()).unwrap();
     assert!(text.contains("store <4 x float>"), "{text}");
+}
+
+/// The total of an unrolled reduction stays in a register, and memory receives only the result.
+#[test]
+fn an_unrolled_reduction_is_stored_once() {
+    let mut b = Builder::new();
+    let (input, out) = (b.argument(DType::UInt16, &[20]), b.argument(DType::UInt16, &[16]));
+    let (lane, tap) = (b.var("lane"), b.var("tap"));
+    let element = Expr { dtype: DType::UInt16, kind: ExprKind::Load(access(input, &[v(lane).add(&v(tap))])) };
+    let zero = Expr::literal(DType::UInt16, Number::Int(0));
+    let taps = each(tap, 5, LoopKind::Unrolled, vec![reduce(ReduceOp::Add, out, &[v(lane)], element)]);
+    let body = vec![each(lane, 16, LoopKind::Vector, vec![set(out, &[v(lane)], zero), taps])];
+    let text = llvm_ir(verify_nest(&LoopNest { body, ..b.nest }).unwrap(), &cpu()).unwrap();
+    assert_eq!(text.matches("store <16 x i16>").count(), 1, "{text}");
 }
 
 fn resident_bytes() -> usize {

@@ -1,4 +1,5 @@
-//! Compares the vector math functions of `llvm/math` with the C library in double precision.
+//! Compares the vector math functions of one argument in `llvm/math` with the C library in double
+//! precision. `math_accuracy_of_two.rs` tests the functions of two arguments.
 //!
 //! The test covers every function, both formats, and every vector set that this machine runs (the
 //! baseline one has no fused instructions). Vectors have full and odd length, and scalars are
@@ -12,31 +13,42 @@
 
 mod harness;
 
+use harness::accuracy::*;
 use harness::*;
-use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Builtin, DType};
-use tilewright_target::VectorInstructions;
-
-/// The guaranteed error bound of the functions.
-const BOUND_ULP: f64 = 4.0;
 
 unsafe extern "C" {
-    /// The C library's error function, which std lacks.
+    // std lacks the C library's error and gamma functions.
     safe fn erf(x: f64) -> f64;
+    safe fn erfc(x: f64) -> f64;
+    safe fn lgamma(x: f64) -> f64;
+    safe fn tgamma(x: f64) -> f64;
+    // The functions of std with these names are less accurate.
+    safe fn acosh(x: f64) -> f64;
+    safe fn asinh(x: f64) -> f64;
+    safe fn atanh(x: f64) -> f64;
 }
 
 /// A function and its reference.
 type Function = (Builtin, fn(f64) -> f64);
 
 /// The functions that have a vector version.
-const FUNCTIONS: [Function; 16] = [
+const FUNCTIONS: [Function; 25] = [
+    (Builtin::Acos, f64::acos),
+    (Builtin::Acosh, acosh_of),
+    (Builtin::Asin, f64::asin),
+    (Builtin::Asinh, asinh_of),
     (Builtin::Atan, f64::atan),
+    (Builtin::Atanh, atanh_of),
+    (Builtin::Cbrt, cbrt_of),
     (Builtin::Cos, f64::cos),
     (Builtin::Cosh, f64::cosh),
     (Builtin::Erf, erf_of),
+    (Builtin::Erfc, erfc_of),
     (Builtin::Exp, f64::exp),
     (Builtin::Exp2, f64::exp2),
     (Builtin::Expm1, f64::exp_m1),
+    (Builtin::Lgamma, lgamma_of),
     (Builtin::Log, f64::ln),
     (Builtin::Log10, f64::log10),
     (Builtin::Log1p, f64::ln_1p),
@@ -46,10 +58,45 @@ const FUNCTIONS: [Function; 16] = [
     (Builtin::Sinh, f64::sinh),
     (Builtin::Tan, f64::tan),
     (Builtin::Tanh, f64::tanh),
+    (Builtin::Tgamma, tgamma_of),
 ];
 
 fn erf_of(x: f64) -> f64 {
     erf(x)
+}
+
+fn erfc_of(x: f64) -> f64 {
+    erfc(x)
+}
+
+fn lgamma_of(x: f64) -> f64 {
+    lgamma(x)
+}
+
+fn tgamma_of(x: f64) -> f64 {
+    tgamma(x)
+}
+
+fn acosh_of(x: f64) -> f64 {
+    acosh(x)
+}
+
+fn asinh_of(x: f64) -> f64 {
+    asinh(x)
+}
+
+fn atanh_of(x: f64) -> f64 {
+    atanh(x)
+}
+
+/// The cube root, with one step of Newton's, for the C library's is off by some ulp.
+fn cbrt_of(x: f64) -> f64 {
+    let root = x.cbrt();
+    let square = root * root;
+    let missing = root.mul_add(root, -square);
+    let residual = root.mul_add(missing, root.mul_add(square, -x));
+    let better = root - residual / (3.0 * square);
+    if better.is_finite() && x != 0.0 { better } else { root }
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -57,56 +104,8 @@ fn sigmoid(x: f64) -> f64 {
     if x < 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) }
 }
 
-/// A kernel that applies `builtin` to `count` elements, `lanes` at a time; one lane means scalars.
-fn elementwise(
-    vectors: VectorInstructions,
-    builtin: Builtin,
-    dtype: DType,
-    lanes: i64,
-    count: usize,
-) -> Compiled {
-    let mut b = Builder::new();
-    let count = count as i64;
-    assert_eq!(count % lanes, 0, "whole vectors only");
-    let (x, y) = (b.argument(dtype, &[count]), b.argument(dtype, &[count]));
-    let (outer, lane) = (b.var("outer"), b.var("lane"));
-    let at = v(outer).scale(lanes).add(&v(lane));
-    let value = call(builtin, vec![b.load(x, std::slice::from_ref(&at))]);
-    let kind = if lanes == 1 { LoopKind::Serial } else { LoopKind::Vector };
-    let inner = each(lane, lanes, kind, vec![set(y, &[at], value)]);
-    b.compile(vectors, vec![each(outer, count / lanes, LoopKind::Serial, vec![inner])])
-}
-
-/// The distance of a result from `exact` in ulp; infinite where NaN, infinity or the sign is wrong.
-/// The format has `digits` bits of significand, the least exponent `least` and overflows at
-/// `limit`.
-fn error_ulp(got: f64, exact: f64, digits: i32, least: i32, limit: f64) -> f64 {
-    if exact.is_nan() || got.is_nan() {
-        return if exact.is_nan() == got.is_nan() { 0.0 } else { f64::INFINITY };
-    }
-    let wrong_end = (exact == 0.0 || exact.is_infinite()) && got != exact;
-    if wrong_end || exact.is_sign_negative() != got.is_sign_negative() {
-        return f64::INFINITY;
-    }
-    let (got, exact) = (got.clamp(-limit, limit), exact.clamp(-limit, limit));
-    let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-    // The division takes two steps, since the reciprocal of a small double's ulp overflows.
-    let places = (exponent - (digits - 1)).max(least);
-    (got - exact).abs() / 2f64.powi(places / 2) / 2f64.powi(places - places / 2)
-}
-
-fn error_ulp_f32(got: f32, exact: f64) -> f64 {
-    error_ulp(got.into(), exact, 24, -149, 2f64.powi(128))
-}
-
-/// The reference itself may be off by one ulp. Where it is finite, infinity counts as the largest
-/// number.
-fn error_ulp_f64(got: f64, reference: f64) -> f64 {
-    (error_ulp(got, reference, 53, -1074, f64::MAX) - 1.0).max(0.0)
-}
-
 /// Numbers at which some function changes its method, overflows, has a zero or a pole, or is steep.
-const TURNING_POINTS: [f64; 44] = [
+const TURNING_POINTS: [f64; 55] = [
     0.0,
     1e-320,
     1e-310,
@@ -127,17 +126,29 @@ const TURNING_POINTS: [f64; 44] = [
     std::f64::consts::SQRT_2,
     std::f64::consts::FRAC_PI_2,
     2.0,
+    // Zeros of lgamma, negated.
+    2.4570247382208006,
+    2.7476826467274127,
     std::f64::consts::PI,
+    3.14358088834998,
     3.93,
+    3.955294284858598,
+    4.039361839740537,
+    4.991544640560048,
     6.0,
     9.02,
+    10.05,
     17.3,
+    26.55,
+    27.2,
+    35.04,
     40.0,
     88.72284,
     89.41599,
     103.97208,
     128.0,
     149.5,
+    171.62,
     709.782712893384,
     710.4758600739439,
     745.1332191019412,
@@ -152,15 +163,6 @@ const TURNING_POINTS: [f64; 44] = [
     8.98846567431158e307,
     f64::INFINITY,
 ];
-
-/// A multiple of every tested lane count.
-const BLOCK: usize = 16 * 7;
-
-fn padded<T: Copy>(mut points: Vec<T>) -> Vec<T> {
-    let last = *points.last().unwrap();
-    points.resize(points.len().next_multiple_of(BLOCK), last);
-    points
-}
 
 /// Every 65521st bit pattern, and the neighbourhoods of the turning points and of multiples of π/2.
 fn points_f32() -> Vec<f32> {
@@ -198,13 +200,9 @@ fn check<T: Copy + Default + Into<f64>>(
 ) {
     let exact: Vec<f64> = points.iter().map(|x| reference((*x).into())).collect();
     for vectors in runnable() {
-        let full = (vectors.bytes() / dtype.bytes()) as i64;
-        for lanes in [full, 7, 1] {
-            let mut x = points.to_vec();
-            let mut y = vec![T::default(); points.len()];
-            let kernel = elementwise(vectors, builtin, dtype, lanes, points.len());
-            assert_eq!(kernel.run(&mut [x.bytes(), y.bytes()]), 0);
-            for ((x, y), exact) in points.iter().zip(&y).zip(&exact) {
+        for lanes in lane_counts(vectors, dtype) {
+            let results = elementwise(vectors, dtype, lanes, &[points], &|loads| call(builtin, loads));
+            for ((x, y), exact) in points.iter().zip(&results).zip(&exact) {
                 let (error, x, y) = (error(*y, *exact), (*x).into(), (*y).into());
                 let name = builtin.name();
                 assert!(

@@ -4,6 +4,7 @@
 
 mod harness;
 
+use harness::fenced::Fenced;
 use harness::*;
 use tilewright_ir::nest::{Expr, IndexExpr, LoopKind};
 use tilewright_ir::{BinaryOp, DType, Number, ReduceOp};
@@ -103,51 +104,6 @@ fn a_transposed_store_scatters() {
         assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
         let wanted: Vec<i16> = (0..80).map(|at| (at % 5) * 16 + at / 5).collect();
         assert_eq!(out, wanted);
-    }
-}
-
-/// Memory between two inaccessible pages, so that an access outside of it ends the test.
-struct Fenced {
-    pages: *mut u8,
-    bytes: usize,
-}
-
-const PAGE: usize = 1 << 16;
-
-unsafe extern "C" {
-    fn mmap(at: *mut u8, bytes: usize, protection: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
-    fn mprotect(at: *mut u8, bytes: usize, protection: i32) -> i32;
-    fn munmap(at: *mut u8, bytes: usize) -> i32;
-}
-
-impl Fenced {
-    fn new(bytes: usize) -> Fenced {
-        let (read_write, private_anonymous) = (3, 0x22);
-        // SAFETY: fresh pages that we own, of which the first and the last become inaccessible.
-        unsafe {
-            let pages = mmap(std::ptr::null_mut(), 3 * PAGE, read_write, private_anonymous, -1, 0);
-            assert_eq!(mprotect(pages, PAGE, 0) + mprotect(pages.add(2 * PAGE), PAGE, 0), 0);
-            Fenced { pages, bytes }
-        }
-    }
-
-    /// The bytes that end where the last page begins.
-    fn at_the_end(&mut self) -> &mut [u8] {
-        // SAFETY: the range is inside the middle page.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.add(2 * PAGE - self.bytes), self.bytes) }
-    }
-
-    /// The bytes that begin where the first page ends.
-    fn at_the_start(&mut self) -> &mut [u8] {
-        // SAFETY: the range is inside the middle page.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.add(PAGE), self.bytes) }
-    }
-}
-
-impl Drop for Fenced {
-    fn drop(&mut self) {
-        // SAFETY: we own the pages, and no reference to them is left.
-        unsafe { munmap(self.pages, 3 * PAGE) };
     }
 }
 

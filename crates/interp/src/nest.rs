@@ -200,11 +200,17 @@ impl NestInterpreter<'_> {
         let value = match store.reduce {
             None => value,
             Some(op) => {
-                let total = self.state.load(target.tensor, place, target.origin)?;
+                let total = match store.is_atomic {
+                    true => self.state.load_atomically(target.tensor, place, target.origin)?,
+                    false => self.state.load(target.tensor, place, target.origin)?,
+                };
                 arithmetic::reduce(op, total, value, store.value.dtype)
             }
         };
-        self.state.store(target.tensor, place, value)?;
+        match store.is_atomic {
+            true => self.state.memory[target.tensor.index()].store(place, value),
+            false => self.state.store(target.tensor, place, value)?,
+        }
         Ok(place)
     }
 }

@@ -5,7 +5,8 @@
 //! same kernel. A thread of a block may touch an element that another thread of the block has
 //! written once all of them have passed a barrier. The first thread of a block executes statements
 //! outside all thread loops. Only the thread that wrote a register can read it, unless threads were
-//! combined: then all threads along their loop have the value.
+//! combined: then all threads along their loop have the value. Atomic updates of an element do not
+//! conflict with each other.
 
 use std::collections::HashMap;
 
@@ -32,18 +33,26 @@ impl ExecutionPoint {
     }
 }
 
-/// The accesses of an element so far: the last write, and some of the reads since. Of the reads it
-/// holds the last two by different threads and the last two by different blocks. If a new write
-/// conflicts with any earlier access, it conflicts with one of these.
+/// The accesses of an element so far: the last write, and some of the reads and of the atomic
+/// updates since.
 #[derive(Clone, Copy, Debug, Default)]
 struct AccessHistory {
     writer: Option<ExecutionPoint>,
+    reads: Witnesses,
+    updates: Witnesses,
+}
+
+/// Some of the accesses of one kind: the last two by different threads and the last two by
+/// different blocks. If a later access conflicts with any access of this kind, it conflicts with
+/// one of these.
+#[derive(Clone, Copy, Debug, Default)]
+struct Witnesses {
     threads: [Option<ExecutionPoint>; 2],
     blocks: [Option<ExecutionPoint>; 2],
 }
 
-impl AccessHistory {
-    fn read(&mut self, at: ExecutionPoint) {
+impl Witnesses {
+    fn add(&mut self, at: ExecutionPoint) {
         let same = |own: Option<ExecutionPoint>, other: fn(ExecutionPoint) -> [i64; 3]| {
             own.is_some_and(|own| other(own) == other(at))
         };
@@ -55,6 +64,11 @@ impl AccessHistory {
             self.blocks[1] = self.blocks[0];
         }
         self.blocks[0] = Some(at);
+    }
+
+    fn conflict_with(&self, at: ExecutionPoint) -> Option<ExecutionPoint> {
+        let all = self.threads.iter().chain(&self.blocks).flatten();
+        all.copied().find(|own| own.conflicts_with(at))
     }
 }
 
@@ -170,10 +184,32 @@ impl RaceDetector {
             return other
                 .map_or(Ok(()), |other| Err(conflict("writes", other.writer, "reads", self.current)));
         }
+        let current = self.current;
         let trace = self.histories[buffer.index()].entry(index).or_default();
-        let writer = trace.writer.filter(|writer| writer.conflicts_with(self.current));
-        trace.read(self.current);
-        writer.map_or(Ok(()), |writer| Err(conflict("writes", writer, "reads", self.current)))
+        trace.reads.add(current);
+        let writer = trace.writer.filter(|writer| writer.conflicts_with(current));
+        match writer.or_else(|| trace.updates.conflict_with(current)) {
+            Some(writer) => Err(conflict("writes", writer, "reads", current)),
+            None => Ok(()),
+        }
+    }
+
+    /// Records an atomic update of an element in memory. It is ordered with plain accesses only by
+    /// barriers.
+    pub(crate) fn update(&mut self, buffer: impl Id, index: usize) -> Result<(), Conflict> {
+        if self.open_loops == 0 {
+            return Ok(());
+        }
+        let current = self.current;
+        let trace = self.histories[buffer.index()].entry(index).or_default();
+        trace.updates.add(current);
+        if let Some(writer) = trace.writer.filter(|writer| writer.conflicts_with(current)) {
+            return Err(conflict("writes", writer, "updates", current));
+        }
+        match trace.reads.conflict_with(current) {
+            Some(reader) => Err(conflict("reads", reader, "updates", current)),
+            None => Ok(()),
+        }
     }
 
     /// Records a write; the id is that of a buffer, as for a read.
@@ -191,12 +227,17 @@ impl RaceDetector {
             trace,
             AccessHistory { writer: Some(self.current), ..AccessHistory::default() },
         );
-        let met = |own: &Option<ExecutionPoint>| own.filter(|own| own.conflicts_with(self.current));
-        if let Some(writer) = met(&before.writer) {
-            return Err(conflict("writes", writer, "writes", self.current));
+        let current = self.current;
+        if let Some(writer) = before.writer.filter(|writer| writer.conflicts_with(current)) {
+            return Err(conflict("writes", writer, "writes", current));
         }
-        let reader = before.threads.iter().chain(&before.blocks).find_map(met);
-        reader.map_or(Ok(()), |reader| Err(conflict("reads", reader, "writes", self.current)))
+        if let Some(updater) = before.updates.conflict_with(current) {
+            return Err(conflict("updates", updater, "writes", current));
+        }
+        match before.reads.conflict_with(current) {
+            Some(reader) => Err(conflict("reads", reader, "writes", current)),
+            None => Ok(()),
+        }
     }
 }
 

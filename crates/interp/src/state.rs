@@ -90,6 +90,19 @@ impl<'a, I: Ids, V: Value> State<'a, I, V> {
             let met = watch.borrow_mut().read(tensor, index);
             met.map_err(|meeting| self.race(tensor, index, meeting))?;
         }
+        self.defined_value(tensor, index, origin)
+    }
+
+    /// The value of an element that an atomic update replaces.
+    pub(crate) fn load_atomically(&self, tensor: I::Tensor, index: usize, origin: Origin) -> RunResult<V> {
+        if let Some(watch) = &self.races {
+            let met = watch.borrow_mut().update(tensor, index);
+            met.map_err(|meeting| self.race(tensor, index, meeting))?;
+        }
+        self.defined_value(tensor, index, origin)
+    }
+
+    fn defined_value(&self, tensor: I::Tensor, index: usize, origin: Origin) -> RunResult<V> {
         let memory = &self.memory[tensor.index()];
         memory.load(index).ok_or_else(|| {
             RunError::Undefined(Box::new(Undefined {

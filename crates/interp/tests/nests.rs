@@ -92,10 +92,17 @@ fn number(value: f64) -> Expr {
     Expr::literal(DType::Float32, Number::Float(value))
 }
 fn set(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
+    Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, is_atomic: false, claim: None })
 }
 fn add(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), is_asynchronous: false, claim: None })
+    Stmt::Store(Store {
+        target,
+        value,
+        reduce: Some(ReduceOp::Add),
+        is_asynchronous: false,
+        is_atomic: false,
+        claim: None,
+    })
 }
 fn each(kind: LoopKind, var: LoopVarId, extent: i64, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent: c(extent), kind, body })

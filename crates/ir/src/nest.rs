@@ -269,6 +269,10 @@ pub struct Store {
     /// element is available after a [`Sync::Wait`] for the store's group. Only copies from memory
     /// to shared memory may be deferred.
     pub is_asynchronous: bool,
+    /// Whether the update of the element is indivisible, so that several threads may reduce values
+    /// into one element, in any order. Only a reduction whose result does not depend on the order
+    /// may be atomic ([`ReduceOp::can_be_atomic`]), and no element in registers.
+    pub is_atomic: bool,
     /// The instances of the program's statements that the store computes, if the producer of the
     /// nest recorded them. Proofs start from the claim but verify all of it; nothing else reads it.
     pub claim: Option<Box<Claim>>,

@@ -2,7 +2,7 @@
 //!
 //! A precondition compares two expressions of sizes, integer scalars and numbers. The program is
 //! refused at sizes where the comparison fails, so every proof about the program may assume it.
-//! [`facts`] turns preconditions into expressions that are never negative, the form that
+//! [`Consequences`] turns preconditions into expressions that are never negative, the form that
 //! [`crate::prove`] uses. A remainder needs more than its own inequality: `C % G == 0` also means
 //! `G*(C/G) == C`, and that `C` is at least `G`.
 
@@ -16,7 +16,7 @@ use crate::index::{Atom, IndexExpr, Term};
 use crate::interval::{Knowledge, is_nonnegative_by_least_values};
 use crate::operators::BinaryOp;
 use crate::print::{Names, index};
-use crate::program::SymbolId;
+use crate::program::{Range, SymbolId, VarId};
 
 /// A comparison of sizes that must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,17 +109,12 @@ impl Precondition {
         Some(Division { value, divisor, remainder: rest.scale(-term.coefficient) })
     }
 
-    /// The least value that the precondition alone gives a symbol.
-    fn least(&self, symbol: SymbolId) -> Option<i64> {
-        // Only a comparison with the symbol as a term of its own bounds it. This is asked very
-        // often.
-        let is_own = |term: &Term| matches!(term.factors.as_slice(), [Atom::Symbol(own)] if *own == symbol);
-        if !self.left.terms().iter().chain(self.right.terms()).any(is_own) {
-            return None;
-        }
-        let own = IndexExpr::symbol(symbol);
-        let bounds = self.inequalities().into_iter().filter_map(|fact| fact.sub(&own).as_constant());
-        bounds.filter_map(i64::checked_neg).max()
+    /// The symbol to which the precondition alone gives a least value, and the value.
+    fn least(&self) -> Option<(SymbolId, i64)> {
+        self.inequalities().into_iter().find_map(|fact| {
+            let constant = fact.constant_part();
+            Some((lone_symbol(&fact.offset(constant.checked_neg()?))?, -constant))
+        })
     }
 }
 
@@ -161,8 +156,44 @@ fn parts(sum: &IndexExpr) -> Vec<IndexExpr> {
     sum.terms().iter().map(IndexExpr::from).chain([constant]).collect()
 }
 
+/// What follows from preconditions, for proofs. Proofs ask for it very often, so it is computed
+/// once.
+#[derive(Clone, Debug, Default)]
+pub struct Consequences {
+    least: Vec<Option<i64>>,
+    facts: Vec<IndexExpr>,
+}
+
+impl Consequences {
+    /// The consequences of preconditions. `own_least` has the least value of each symbol without
+    /// them.
+    pub fn new(preconditions: &[Precondition], own_least: impl Iterator<Item = Option<i64>>) -> Consequences {
+        let mut least: Vec<Option<i64>> = own_least.collect();
+        for (symbol, value) in preconditions.iter().filter_map(Precondition::least) {
+            if let Some(own) = least.get_mut(symbol.index()) {
+                *own = (*own).max(Some(value));
+            }
+        }
+        let mut consequences = Consequences { least, facts: Vec::new() };
+        consequences.facts = facts(preconditions, &consequences);
+        consequences
+    }
+}
+
+impl Knowledge for Consequences {
+    fn range(&self, _: VarId) -> Option<Range> {
+        None
+    }
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        self.least.get(symbol.index()).copied().flatten()
+    }
+    fn facts(&self) -> &[IndexExpr] {
+        &self.facts
+    }
+}
+
 /// Expressions that are never negative where the preconditions hold.
-pub fn facts(preconditions: &[Precondition], known: &dyn Knowledge) -> Vec<IndexExpr> {
+fn facts(preconditions: &[Precondition], known: &dyn Knowledge) -> Vec<IndexExpr> {
     let mut facts: Vec<IndexExpr> = Vec::new();
     let mut seen = BTreeSet::new();
     for precondition in preconditions {
@@ -174,11 +205,6 @@ pub fn facts(preconditions: &[Precondition], known: &dyn Knowledge) -> Vec<Index
         }
     }
     facts
-}
-
-/// The least value of a symbol: the larger of its own and those that preconditions give it.
-pub fn least_value(own: Option<i64>, symbol: SymbolId, preconditions: &[Precondition]) -> Option<i64> {
-    preconditions.iter().filter_map(|precondition| precondition.least(symbol)).chain(own).max()
 }
 
 /// The expression without the quotients that preconditions make exact: `C` for `G*(C/G)` where
@@ -242,22 +268,11 @@ fn lone_symbol(expr: &IndexExpr) -> Option<SymbolId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Range, VarId};
     use crate::prove::can_prove_nonnegative;
 
     /// Every symbol is at least 1, and the preconditions hold.
-    struct Known(Vec<Precondition>);
-
-    impl Knowledge for Known {
-        fn range(&self, _: VarId) -> Option<Range> {
-            None
-        }
-        fn least(&self, symbol: SymbolId) -> Option<i64> {
-            least_value(Some(1), symbol, &self.0)
-        }
-        fn facts(&self) -> Vec<IndexExpr> {
-            facts(&self.0, self)
-        }
+    fn known(preconditions: &[Precondition]) -> Consequences {
+        Consequences::new(preconditions, [Some(1); 4].into_iter())
     }
 
     fn s(id: u32) -> IndexExpr {
@@ -278,12 +293,12 @@ mod tests {
         assert_eq!(simplify(&whole, &[multiple()]), s(0));
         assert_eq!(simplify(&whole, &[]), whole);
         let missing = whole.sub(&s(0));
-        assert!(can_prove_nonnegative(&missing, &[], &Known(vec![multiple()])));
-        assert!(!can_prove_nonnegative(&missing, &[], &Known(Vec::new())));
+        assert!(can_prove_nonnegative(&missing, &[], &known(&[multiple()])));
+        assert!(!can_prove_nonnegative(&missing, &[], &known(&[])));
         // A positive multiple of s1 is at least s1.
         let quotient = s(0).floor_div(&s(1)).offset(-1);
-        assert!(can_prove_nonnegative(&quotient, &[], &Known(vec![multiple()])));
-        assert!(!can_prove_nonnegative(&quotient, &[], &Known(Vec::new())));
+        assert!(can_prove_nonnegative(&quotient, &[], &known(&[multiple()])));
+        assert!(!can_prove_nonnegative(&quotient, &[], &known(&[])));
     }
 
     #[test]
@@ -299,8 +314,9 @@ mod tests {
             compare(s(0), BinaryOp::Greater, IndexExpr::constant(6)),
             compare(IndexExpr::constant(5), BinaryOp::LessEqual, s(0)),
         ];
-        assert_eq!(least_value(Some(1), SymbolId(0), &bounds), Some(7));
-        assert_eq!(least_value(None, SymbolId(1), &bounds), None);
+        let known = Consequences::new(&bounds, [Some(1), None].into_iter());
+        assert_eq!(known.least(SymbolId(0)), Some(7));
+        assert_eq!(known.least(SymbolId(1)), None);
     }
 
     #[test]

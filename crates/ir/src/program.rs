@@ -245,6 +245,14 @@ pub enum ReduceOp {
 }
 
 impl ReduceOp {
+    /// Returns true when machines can reduce a value of this type into an element at once, with the
+    /// same result in every order. Sums of floats are rounded, and the minimum of floats may be a
+    /// zero of either sign, so both depend on the order. No machine has atomic products.
+    pub fn can_be_atomic(self, dtype: DType) -> bool {
+        let is_integer = dtype.is_signed_integer() || dtype.is_unsigned_integer();
+        is_integer && self != ReduceOp::Mul
+    }
+
     /// The operator as a program writes it, without the exclamation mark.
     pub fn symbol(self) -> &'static str {
         match self {

@@ -7,19 +7,30 @@
 //! - `min` and `max` are proved with both operands, or with either one, depending on the sign;
 //! - a known fact `h >= 0` may be subtracted: `e - h >= 0` shows `e >= 0`.
 //!
+//! Most goals that fail are wrong, and facts make the search for them large. Two rules keep it
+//! small without losing a proof. A goal that failed is not tried again with as few facts or fewer.
+//! A goal that is negative at a point where all facts hold cannot be proved (`samples`).
+//!
 //! The search is sound and incomplete: `false` means that no proof was found within the budget, not
 //! that the claim is wrong. Callers that need certainty search for a counterexample.
 
-use std::cell::Cell;
+mod samples;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 
 use crate::ids::Ids;
 use crate::index::{Atom, IndexExpr, Term, floor_div, greatest_common_divisor};
 use crate::interval::{Knowledge, is_nonnegative_by_least_values, lower_bound, upper_bound};
+use samples::Samples;
 
 /// The maximal number of replacements that one proof may try.
 const BUDGET: usize = 4000;
 /// The maximal number of known facts that one proof may combine.
 const MOST_FACTS: usize = 3;
+/// The number of replacements after which a search is long: it computes sample points and records
+/// failed goals. Most searches are shorter, and both would take longer than the rest of them.
+const REPLACEMENTS_OF_SHORT_SEARCH: usize = 16;
 
 /// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is
 /// non-negative, also those of the preconditions.
@@ -38,8 +49,11 @@ pub fn can_prove_nonnegative_within<I: Ids>(
     facts: &[IndexExpr<I>],
     known: &dyn Knowledge<I>,
 ) -> bool {
+    if has_unlimited_variable(goal, facts, known) {
+        return false;
+    }
     let can_prove = |facts: &[IndexExpr<I>], has_preconditions: bool| {
-        let search = Search { facts, known, has_preconditions, budget: Cell::new(budget) };
+        let search = Search::new(goal, facts, known, has_preconditions, budget);
         // Most proofs need at most one fact, and each further fact multiplies the search space, so
         // small numbers of facts come first.
         (0..=MOST_FACTS.min(facts.len())).any(|more| search.prove(goal, more))
@@ -49,8 +63,30 @@ pub fn can_prove_nonnegative_within<I: Ids>(
         return true;
     }
     let preconditions = known.facts();
-    let all = || facts.iter().cloned().chain(preconditions.iter().cloned()).collect::<Vec<_>>();
+    let all = || facts.iter().chain(preconditions.iter()).cloned().collect::<Vec<_>>();
     !preconditions.is_empty() && can_prove(&all(), true)
+}
+
+/// Returns true for a goal such as `N - i` where nothing limits `i` in the direction that makes the
+/// goal negative: `i` has no range, and is a plain term of the opposite sign in all facts that
+/// mention it. No replacement and no fact removes such a term. Preconditions mention no variable.
+fn has_unlimited_variable<I: Ids>(
+    goal: &IndexExpr<I>,
+    facts: &[IndexExpr<I>],
+    known: &dyn Knowledge<I>,
+) -> bool {
+    goal.terms().iter().any(|term| {
+        let [Atom::Var(var)] = term.factors.as_slice() else { return false };
+        let is_plain = |expr: &IndexExpr<I>| {
+            let rest = expr.terms().iter().filter(|other| other.factors != term.factors);
+            !rest.map(IndexExpr::from).any(|other| other.mentions(*var))
+        };
+        let limits = |fact: &IndexExpr<I>| {
+            let own = fact.terms().iter().find(|other| other.factors == term.factors);
+            own.is_some_and(|own| own.coefficient.signum() == term.coefficient.signum()) || !is_plain(fact)
+        };
+        known.range(*var).is_none() && is_plain(goal) && !facts.iter().any(limits)
+    })
 }
 
 /// The larger of two expressions, without a `max` where one is provably the larger.
@@ -76,10 +112,16 @@ pub fn smaller<I: Ids>(left: &IndexExpr<I>, right: &IndexExpr<I>, known: &dyn Kn
 }
 
 struct Search<'a, I: Ids> {
+    goal: &'a IndexExpr<I>,
     facts: &'a [IndexExpr<I>],
     known: &'a dyn Knowledge<I>,
     has_preconditions: bool,
     budget: Cell<usize>,
+    /// The budget that is left when the search becomes long.
+    budget_of_long_search: usize,
+    samples: OnceCell<Samples<'a, I>>,
+    /// The goals without a proof, each with the largest number of facts that was allowed.
+    failed: RefCell<HashMap<IndexExpr<I>, usize>>,
 }
 
 /// The sign of a coefficient, where it is known.
@@ -89,14 +131,59 @@ enum Sign {
     Negative,
 }
 
-impl<I: Ids> Search<'_, I> {
+impl<'a, I: Ids> Search<'a, I> {
+    fn new(
+        goal: &'a IndexExpr<I>,
+        facts: &'a [IndexExpr<I>],
+        known: &'a dyn Knowledge<I>,
+        has_preconditions: bool,
+        budget: usize,
+    ) -> Search<'a, I> {
+        Search {
+            goal,
+            facts,
+            known,
+            has_preconditions,
+            budget: Cell::new(budget),
+            budget_of_long_search: budget.saturating_sub(REPLACEMENTS_OF_SHORT_SEARCH),
+            samples: OnceCell::new(),
+            failed: RefCell::default(),
+        }
+    }
+
     /// The whole search for one goal: by elimination, else after subtracting up to `more` facts.
     fn prove(&self, goal: &IndexExpr<I>, more: usize) -> bool {
-        self.eliminate(goal, more) || self.prove_with_fact(goal, more)
+        if self.is_long() && self.failed.borrow().get(goal).is_some_and(|failed| *failed >= more) {
+            return false;
+        }
+        let is_proved = self.eliminate(goal, more) || self.prove_with_fact(goal, more);
+        if !is_proved && self.is_long() {
+            self.failed.borrow_mut().insert(goal.clone(), more);
+        }
+        is_proved
+    }
+
+    /// Returns true when a sample point refutes the goal, so that it has no proof.
+    fn is_refuted(&self, goal: &IndexExpr<I>) -> bool {
+        self.is_long() && self.samples.get_or_init(|| self.start_long_search()).refute(goal)
+    }
+
+    /// The samples of a long search. The search ends if they refute its own goal.
+    fn start_long_search(&self) -> Samples<'a, I> {
+        let samples = Samples::new(self.goal, self.facts, self.known);
+        if samples.refute(self.goal) {
+            self.budget.set(0);
+        }
+        samples
+    }
+
+    fn is_long(&self) -> bool {
+        self.budget.get() <= self.budget_of_long_search
     }
 
     fn prove_with_fact(&self, goal: &IndexExpr<I>, more: usize) -> bool {
         more > 0
+            && !self.is_refuted(goal)
             && self.facts.iter().any(|fact| {
                 shares_an_atom(goal, fact) && self.spend() && self.prove(&goal.sub(fact), more - 1)
             })
@@ -113,7 +200,7 @@ impl<I: Ids> Search<'_, I> {
         if let Some(value) = goal.as_constant() {
             return value >= 0;
         }
-        if !self.spend() || goal.is_overflow() {
+        if !self.spend() || goal.is_overflow() || self.is_refuted(goal) {
             return false;
         }
         if let Some(divided) = without_common_factor(goal) {
@@ -358,5 +445,26 @@ mod tests {
         assert!(!shown(shifted.clone()));
         assert!(can_prove_nonnegative(&shifted, std::slice::from_ref(&shifted), &Boxed));
         assert!(can_prove_nonnegative(&shifted.floor_div(&s(2)), std::slice::from_ref(&shifted), &Boxed));
+    }
+
+    #[test]
+    fn useless_facts_do_not_hide_a_proof() {
+        // 60 facts s0 >= s10 >= s100, s0 >= s11 >= s101 and so on come before the chain that is
+        // needed.
+        let at_least = |left: u32, right: u32| s(left).sub(&s(right));
+        let useless = (0..60).flat_map(|at| [at_least(0, 10 + at), at_least(10 + at, 100 + at)]);
+        let needed = [at_least(0, 1), at_least(1, 2), at_least(2, 3)];
+        let facts: Vec<IndexExpr> = useless.chain(needed).collect();
+        assert!(can_prove_nonnegative(&at_least(0, 3), &facts, &Boxed));
+        assert!(!can_prove_nonnegative(&at_least(0, 3), &facts[..facts.len() - 1], &Boxed));
+    }
+
+    #[test]
+    fn a_variable_without_a_range_needs_a_fact() {
+        // Variable 2 has no range.
+        let below = s(0).sub(&v(2));
+        assert!(!can_prove_nonnegative(&below, &[v(2)], &Boxed));
+        assert!(can_prove_nonnegative(&below, &[v(2), s(0).offset(-1).sub(&v(2))], &Boxed));
+        assert!(can_prove_nonnegative(&below, &[s(0).sub(&v(2).scale(2)), v(2)], &Boxed));
     }
 }

@@ -250,7 +250,14 @@ mod tests {
         let indices = vec![IndexExpr::constant(at)];
         let target = Access { tensor: BufferId(0), indices, origin: Origin::default() };
         let value = Expr::literal(DType::Int32, Number::Int(0));
-        Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
+        Stmt::Store(Store {
+            target,
+            value,
+            reduce: None,
+            is_asynchronous: false,
+            is_atomic: false,
+            claim: None,
+        })
     }
 
     /// A loop around a choice between the stores 0 and 1, and an allocation around the store 2.

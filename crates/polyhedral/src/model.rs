@@ -34,6 +34,9 @@ pub struct Instances<'p> {
     pub write: AccessRelation,
     /// Whether one reduced variable or several together choose the element, as in `y(3*g + k)`.
     pub reduces_into_several: bool,
+    /// For each subscript of the written element, whether data or reduced variables choose its
+    /// value. The values of the other subscripts follow from the variables that are not reduced.
+    pub chosen: Vec<bool>,
     /// The elements that the statement reads, one entry for each access, in source order. The
     /// elements that a reduction updates are not included.
     pub reads: Vec<AccessRelation>,
@@ -184,6 +187,9 @@ impl<'p> Builder<'_, 'p> {
         let write = self.access_relation(&coordinates, statement.target, &statement.indices, (&domain, true));
         let reduced = |var: &VarId| self.program.var(*var).kind == VarKind::Reduction;
         let reduces_into_several = statement.indices.iter().any(|index| index.vars().iter().any(reduced));
+        let is_chosen =
+            |index: &IndexExpr| coordinates.affine(index).is_none() || index.vars().iter().any(reduced);
+        let chosen = statement.indices.iter().map(is_chosen).collect();
         let loops = self.loops.clone();
         Some(Instances {
             statement,
@@ -192,6 +198,7 @@ impl<'p> Builder<'_, 'p> {
             domain,
             write,
             reduces_into_several,
+            chosen,
             reads,
             positions: self.positions.clone(),
         })

@@ -109,8 +109,14 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
         origin: Origin::default(),
     };
     let value = Expr { dtype: DType::Float32, kind: ExprKind::Load(access(0)) };
-    let store =
-        Stmt::Store(Store { target: access(1), value, reduce: None, is_asynchronous: false, claim: None });
+    let store = Stmt::Store(Store {
+        target: access(1),
+        value,
+        reduce: None,
+        is_asynchronous: false,
+        is_atomic: false,
+        claim: None,
+    });
     LoopNest {
         name: program.name.clone(),
         contract: true,

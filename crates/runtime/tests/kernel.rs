@@ -52,6 +52,7 @@ fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
         value,
         reduce: None,
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     })
 }
@@ -277,6 +278,7 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
         value: load(0, &[&i]),
         reduce: Some(ReduceOp::Add),
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     });
     let nest = LoopNest {
@@ -314,6 +316,7 @@ fn gather() -> (Program, LoopNest) {
         value: load(a, &[&gathered]),
         reduce: Some(ReduceOp::Add),
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     });
     let nest = LoopNest {

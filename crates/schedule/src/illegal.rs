@@ -263,6 +263,16 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// A tensor cannot be kept for the duration of an iteration of the loop.
+    #[error("`{tensor}` cannot be stored at `{at}`: {why}")]
+    StoreAt {
+        /// The tensor.
+        tensor: String,
+        /// The loop.
+        at: String,
+        /// Why.
+        why: String,
+    },
     /// A tensor cannot be promoted at this place.
     #[error("`{tensor}` cannot be promoted at `{at}`: {why}")]
     Promote {

@@ -20,7 +20,8 @@ use tilewright_polyhedral::dependence::between;
 use tilewright_polyhedral::isl::{Affine, Answer, Context, Map, Set};
 use tilewright_polyhedral::{Coordinates, Dependence, DependenceKind, Model, text};
 
-use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
+use crate::draft::{Draft, Instance, Legal, LoopRole, Parent, StatementId};
+use crate::illegal::Illegal;
 
 /// The isl operations that one legality query may take: about a second.
 const MOST_OPERATIONS: u64 = 20_000_000;
@@ -76,6 +77,19 @@ impl Draft<'_> {
             })
         };
         statement.reads().iter().any(changed)
+    }
+
+    /// Refuses a change of loops if one of them is the ordered loop of a tensor with private
+    /// elements. [`Draft::violated_dependence`] does not see the dependences of such a recurrence.
+    pub fn check_private_recurrence(&self, loops: &[LoopVarId]) -> Legal<()> {
+        let is_private = |id: &StatementId| self.has_private_elements(self.statement(*id).target.tensor);
+        let found = loops.iter().find(|var| {
+            let inside = self.statements_in(self.body_of(**var));
+            self.loop_of(**var).role == LoopRole::Ordered && inside.iter().any(is_private)
+        });
+        let Some(var) = found else { return Ok(()) };
+        let why = "its iterations stay in order: its statements are computed at a loop of their consumer";
+        Err(Illegal::CarriedDependence { name: self.qualified_loop_name(*var), why: why.to_string() })
     }
 
     /// Returns the first dependence from or to one of these statements that the draft violates, as

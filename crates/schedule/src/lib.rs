@@ -33,7 +33,9 @@ pub use default::{complete, default_schedule};
 pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
 pub use lower::effort::compilation_effort;
 pub use rename::{NamingScheme, RenamedSchedule, rename};
-pub use step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step};
+pub use step::{
+    LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step, Storage,
+};
 
 use draft::Draft;
 

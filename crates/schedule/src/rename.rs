@@ -12,7 +12,7 @@ use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, StatementId};
 use crate::illegal::{Illegal, Refusal};
-use crate::step::{LoopLevel, LoopName, PromoteScope, Schedule, StatementName, Step};
+use crate::step::{LoopLevel, LoopName, PromoteScope, Schedule, StatementName, Step, Storage};
 use crate::steps::{self, split::MOST_LOOPS};
 
 /// The way to name the loops and buffers that steps make.
@@ -110,15 +110,14 @@ impl DraftPair<'_> {
             Step::Parallel(target) => Step::Parallel(self.loop_name(target)),
             Step::Bind { target, to } => Step::Bind { target: self.loop_name(target), to: *to },
             Step::Inline { tensor } => Step::Inline { tensor: self.tensor(tensor) },
-            Step::ComputeAt { tensor, at } => {
-                Step::ComputeAt { tensor: self.tensor(tensor), at: self.loop_name(at) }
+            Step::ComputeAt { tensor, at, storage } => {
+                let (tensor, at) = (self.tensor(tensor), self.loop_name(at));
+                let storage = storage.as_ref().map(|own| Storage { at: self.level(&own.at), fold: own.fold });
+                Step::ComputeAt { tensor, at, storage }
             }
             Step::Promote { tensor, at, scope, gathered, layout, pad, .. } => {
                 let tensor = self.tensor(tensor);
-                let at = match at {
-                    LoopLevel::Root => LoopLevel::Root,
-                    LoopLevel::Loop(at) => LoopLevel::Loop(self.loop_name(at)),
-                };
+                let at = self.level(at);
                 let suffix = match scope {
                     PromoteScope::Packed => "p",
                     PromoteScope::Shared => "s",
@@ -158,6 +157,13 @@ impl DraftPair<'_> {
 
     fn loop_names(&self, names: &[LoopName]) -> Vec<LoopName> {
         names.iter().map(|name| self.loop_name(name)).collect()
+    }
+
+    fn level(&self, level: &LoopLevel) -> LoopLevel {
+        match level {
+            LoopLevel::Root => LoopLevel::Root,
+            LoopLevel::Loop(at) => LoopLevel::Loop(self.loop_name(at)),
+        }
     }
 
     /// Translates the name of a loop. The loop is named by the same statement, or by another

@@ -88,11 +88,17 @@ pub enum Step {
     },
     /// `compute_at P, C.io`: computes, at the start of each iteration of the loop, the part of P
     /// that this iteration needs.
+    ///
+    /// `compute_at P, C.yi store_at C.yo fold 4` keeps what the iterations have computed, for the
+    /// duration of one iteration of `C.yo`, so that each iteration of `C.yi` computes only the rows
+    /// that are new. The buffer holds the last 4 of them.
     ComputeAt {
         /// The tensor; all of its statements move.
         tensor: String,
         /// The loop.
         at: LoopName,
+        /// Where the parts are kept, if later iterations use them too.
+        storage: Option<Storage>,
     },
     /// `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: stages in a buffer the part of a tensor
     /// that one iteration of the loop touches. For an operand, a new statement copies the part in
@@ -195,7 +201,17 @@ impl ParallelUnit {
     ];
 }
 
-/// The place of a promotion.
+/// How long a tensor that is computed at a loop is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Storage {
+    /// The buffer exists for one iteration of this loop.
+    pub at: LoopLevel,
+    /// The number of rows that the buffer has, which new rows replace in turn. None if it has room
+    /// for all rows.
+    pub fold: Option<i64>,
+}
+
+/// The place of a promotion or of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LoopLevel {
     /// Outside all loops.

@@ -219,7 +219,7 @@ fn what_cannot_be_combined_is_refused() {
     let long = refused(ROWS, &[("N", 8), ("K", 2000)], "bind C.k -> thread.x");
     assert!(long.contains("takes at most 1024"), "{long}");
     let scatter = "def f(int32(K) at, float(K) x) -> (h) { h(b) +=! x(k) where b = at(k), b in 0:4 }";
-    assert!(refused(scatter, &[("K", 8)], "bind h.k -> thread.x").contains("depends on data"));
+    assert!(refused(scatter, &[("K", 8)], "bind h.k -> thread.x").contains("data chooses the elements"));
 }
 
 #[test]

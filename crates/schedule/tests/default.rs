@@ -69,4 +69,36 @@ fn scatters_are_computed_once() {
     let program = support::program(source, &[("H", 64), ("W", 64)]);
     let schedule = default_schedule(&program, &cpu()).to_string();
     assert!(!schedule.contains("compute_at"), "{schedule}");
+    // Nor does each lane get a table of its own: 64 of them do not stay in the cache.
+    let rows = "def rows(uint8(H, W) x) -> (h) { h(i, x(i, j)) +=! 1 }";
+    let schedule = default_schedule(&support::program(rows, &[("H", 64), ("W", 640)]), &cpu()).to_string();
+    assert!(!schedule.contains("rfactor"), "{schedule}");
+}
+
+/// A recurrence runs in loops of its own, outermost and innermost, and not inside a consumer.
+#[test]
+fn recurrences_keep_their_loops() {
+    let source = "def table(float(C, N) x) -> (y) {
+        t(0, c, i) = x(c, i)
+        for s in 1:4 { t(s, c, i) = max(t(s-1, c, i), t(s-1, c, min(i + s, N - 1))) }
+        y(c, i) max=! t(k, c, i)
+    }";
+    let text = default_schedule(&support::program(source, &[("C", 3), ("N", 4096)]), &cpu()).to_string();
+    assert!(!text.contains("compute_at t,") && text.contains("vectorize t[2]"), "{text}");
+}
+
+/// The strip loop of the second stencil has the first one inside. It stays outermost, and both
+/// stencils still get vectors.
+#[test]
+fn stages_with_producers_in_their_strips_are_vectors_too() {
+    let source = "def chain(uint16(H, W) input) -> (output) {
+        f = repeat(input)
+        first(y, x) +=! uint16(uint16(dx + dy) * f(y + dy, x + dx))
+            where dy in 0:3, dx in 0:3, y in 0:H+2, x in 0:W+2
+        output(y, x) +=! uint16(uint16(dx + dy) * first(y + dy, x + dx))
+            where dy in 0:3, dx in 0:3, y in 0:H, x in 0:W
+    }";
+    let text = default_schedule(&support::program(source, &[("H", 256), ("W", 256)]), &cpu()).to_string();
+    assert!(text.contains("compute_at first, output.y_strip"), "{text}");
+    assert!(text.contains("vectorize first.xv") && text.contains("vectorize output.xv"), "{text}");
 }

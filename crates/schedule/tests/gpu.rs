@@ -735,3 +735,107 @@ fn subscripts_that_may_need_more_than_64_bits_are_computed_only_where_the_progra
     // The program reads nothing, so nothing may fail.
     agrees(source, &[("N", 3)], steps);
 }
+
+/// The loops of a program's default schedule, once they are shown to compute the program and are
+/// proved to.
+fn by_default(source: &str, sizes: &[(&str, i64)]) -> String {
+    let program = program(source, sizes);
+    let schedule = default_schedule(&program, &Gpu::h200());
+    let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
+    expect_agreement(&program, &nest, 1);
+    assert_eq!(tilewright_polyhedral::prove(&program, &nest), tilewright_polyhedral::Verdict::Proved);
+    print::nest(&nest)
+}
+
+/// The number of kernels that are launched inside a loop of the host.
+fn launched_in_loops(stmts: &[Stmt]) -> usize {
+    let is_kernel = |stmt: &Stmt| matches!(stmt, Stmt::For(own) if own.is_block_or_thread_loop());
+    let inside = |stmt: &Stmt| match stmt {
+        Stmt::For(own) if !is_kernel(stmt) => own.body.iter().filter(|stmt| is_kernel(stmt)).count(),
+        _ => 0,
+    };
+    let nested = |stmt: &Stmt| match is_kernel(stmt) {
+        true => 0,
+        false => stmt.bodies().map(launched_in_loops).sum::<usize>(),
+    };
+    stmts.iter().map(|stmt| inside(stmt) + nested(stmt)).sum()
+}
+
+#[test]
+fn a_thread_runs_a_whole_recurrence_by_default() {
+    let scan = "def scan(float(C, H, W) I) -> (b) {
+        b(c, 0, x) = I(c, 0, x)
+        for y in 1:H { b(c, y, x) = 2 * b(c, y - 1, x) + I(c, y, x) } }";
+    let loops = by_default(scan, &[("C", 3), ("H", 21), ("W", 13)]);
+    assert!(!loops.contains("barrier"), "{loops}");
+    let program = program(scan, &[("C", 3), ("H", 21), ("W", 13)]);
+    let schedule = default_schedule(&program, &Gpu::h200());
+    let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
+    assert_eq!(launched_in_loops(&nest.body), 0, "{loops}");
+    let steps = schedule.to_string();
+    assert!(steps.contains("reorder b[2].c, b[2].x, b[2].y"), "{steps}");
+}
+
+/// A reduction of each iteration stays inside its thread.
+#[test]
+fn recurrences_may_reduce() {
+    let source = "def f(float(T, N, 3) I) -> (b) {
+        b(0, i) +=! I(0, i, k) where i in 0:N
+        for t in 1:T { b(t, i) +=! I(t, i, k) * b(t - 1, i) } }";
+    let loops = by_default(source, &[("T", 6), ("N", 40)]);
+    assert!(!loops.contains("barrier"), "{loops}");
+}
+
+#[test]
+fn a_block_runs_an_ordered_loop_whose_threads_need_each_other() {
+    let ring = "def ring(float(C, T, N) I) -> (b) {
+        b(c, 0, i) = I(c, 0, i)
+        for t in 1:T { b(c, t, i) = b(c, t - 1, (i + 1) % N) + I(c, t, i) } }";
+    let loops = by_default(ring, &[("C", 3), ("T", 6), ("N", 40)]);
+    assert!(loops.contains("barrier"), "{loops}");
+    // The planes are independent, and become blocks.
+    assert!(loops.contains("block.x c in 3"), "{loops}");
+    let alternate = "def alternate(float(N) a) -> (x, y) {
+        x(i) = a(i)
+        for t in 0:5 {
+            y(i) = x((i + 1) % N) + t where i in 0:N
+            x(i) = y((i + 2) % N) * 2 where i in 0:N
+        } }";
+    let loops = by_default(alternate, &[("N", 40)]);
+    assert!(loops.contains("barrier"), "{loops}");
+}
+
+/// One block would take longer than a kernel for each iteration.
+#[test]
+fn large_iterations_of_an_ordered_loop_stay_kernels() {
+    let source = "def f(float(N) a) -> (b) {
+        b(0, i) = a(i)
+        for t in 1:3 { b(t, i) = b(t - 1, (i + 1) % N) + 1 where i in 0:N } }";
+    let program = program(source, &[("N", 5000)]);
+    let nest = apply(&program, &default_schedule(&program, &Gpu::h200()), &Gpu::h200()).unwrap();
+    assert_eq!(launched_in_loops(&nest.body), 1);
+}
+
+/// A flat index is split into rounds and threads, and its quotient and remainder are subscripts.
+#[test]
+fn rounds_that_write_different_rows_need_no_barrier() {
+    let source = "def f(float(N, N) a) -> (O) {
+        T(y, x) = a(y, x) + 1
+        O(y, x) = T(y, x) + T(y, x + 1) + T(y + 1, x) }";
+    let steps = "split O.y -> yb, yt:4
+        split O.x -> xb, xt:8
+        reorder O.yb, O.xb, O.yt, O.xt
+        bind O.yb -> block.y
+        bind O.xb -> block.x
+        compute_at T, O.xb
+        fuse O.yt, O.xt -> t
+        bind O.t -> thread.x
+        fuse T.y, T.x -> t
+        split T.t -> round, thread:32
+        bind T.thread -> thread.x";
+    let nest = agrees(source, &[("N", 21)], steps);
+    let loops = print::nest(&nest);
+    assert_eq!(loops.matches("barrier").count(), 1, "{loops}");
+    let program = program(source, &[("N", 21)]);
+    assert_eq!(tilewright_polyhedral::prove(&program, &nest), tilewright_polyhedral::Verdict::Proved);
+}

@@ -229,20 +229,48 @@ fn broken_nests_are_refuted() {
 /// none may be proved.
 #[test]
 fn broken_scatters_are_not_proved() {
-    let source =
-        "def f(uint8(N, M) x) -> (h) { h(x(i, k) % 4) +=! k < 4 ? 2 : 3 where i in 0:N, k in 0:5, j in 0:M }";
-    let program = program(source, &[("N", 6), ("M", 5)]);
-    let nest = apply(&program, &schedule(""), &cpu()).unwrap();
-    let broken = broken::mutants(&nest).into_iter().filter(|(_, mutant)| broken::differs(&program, mutant));
-    for (what, mutant) in broken {
-        let verdict = prove(&program, &mutant);
-        let is_right = match what.starts_with("lengthen") {
-            true => matches!(verdict, Verdict::Refuted(_)),
-            false => verdict != Verdict::Proved,
-        };
-        assert!(is_right, "{what}: {verdict:?}\n{}", tilewright_ir::print::nest(&mutant));
+    let mut count = 0;
+    for (source, sizes, steps) in SCATTERS {
+        let program = program(source, sizes);
+        let nest = apply(&program, &schedule(steps), &cpu()).unwrap();
+        for (what, mutant) in broken::mutants(&nest) {
+            if !broken::differs(&program, &mutant) {
+                continue;
+            }
+            count += 1;
+            let verdict = prove(&program, &mutant);
+            let is_right = match what.starts_with("lengthen") && steps.is_empty() {
+                true => matches!(verdict, Verdict::Refuted(_)),
+                false => verdict != Verdict::Proved,
+            };
+            assert!(is_right, "{what}: {verdict:?}\n{}", tilewright_ir::print::nest(&mutant));
+        }
     }
+    assert!(count >= 60, "{count} are enough to tell");
 }
+
+const SCATTERS: &[Case] = &[
+    (
+        "def f(uint8(N, M) x) -> (h) { h(x(i, k) % 4) +=! k < 4 ? 2 : 3 where i in 0:N, k in 0:5, j in 0:M }",
+        &[("N", 6), ("M", 5)],
+        "",
+    ),
+    (
+        "def f(uint8(N, M) x) -> (h) { h(x(i, j) % 4) +=! j + 1 }",
+        &[("N", 6), ("M", 5)],
+        "split h.i -> io, ii:2\nrfactor h.io -> part\nparallel part.io",
+    ),
+    (
+        "def f(uint8(N, M) x) -> (h) { t(x(i, j) % 4, i) +=! j + 1\n h(b) +=! t(b, i) }",
+        &[("N", 6), ("M", 5)],
+        "reorder h.i, h.b\ncompute_at t, h.i",
+    ),
+    (
+        "def f(uint8(N, M) x) -> (h) { h(i, x(i, j) % 4, c) +=! j + c + 1 where c in 0:2 }",
+        &[("N", 6), ("M", 5)],
+        "reorder h.j, h.c\nrfactor h.j -> part\nparallel part.i",
+    ),
+];
 
 /// Where data chooses the elements that are set to zero, not all of them are.
 #[test]

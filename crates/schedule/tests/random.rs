@@ -112,8 +112,13 @@ impl Tally {
         };
         assert_eq!(self.counts.0.len(), kinds, "{:?}", self.counts);
         for (kind, (tried, accepted)) in &self.counts.0 {
-            // For a GPU few stages can move, because most are already bound.
-            let least = if self.machine == Machine::Gpu { 16 } else { 8 };
+            // For a GPU few stages can move, because most are already bound. In few of
+            // these programs can parts be kept; tests/store_at.rs has random stencils.
+            let least = match (*kind, self.machine) {
+                ("store_at", _) => 100,
+                (_, Machine::Gpu) => 16,
+                (_, Machine::Cpu) => 8,
+            };
             assert!(least * accepted >= *tried, "of {tried} steps `{kind}` only {accepted} were accepted");
         }
     }

@@ -8,6 +8,7 @@ mod support;
 use support::{agrees, cpu, program, refused, schedule};
 use tilewright_interp::{Order, run, run_nest};
 use tilewright_ir::{Number, print};
+use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::{Illegal, apply, blame};
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -286,6 +287,50 @@ fn a_result_is_not_computed_where_the_iterations_are_not_known() {
     }";
     let reason = refused(source, &[], "compute_at X, Y.b\ncompute_at R, X[2].q").reason.to_string();
     assert!(reason.contains("just once"), "{reason}");
+}
+
+/// Down each column and up again, and transposed.
+const SCANS: &str = "def scans(float(H, W) I) -> (T) {
+    b(0, x) = I(0, x)
+    for y in 1:H { b(y, x) = 2 * b(y - 1, x) + I(y, x) }
+    for t in 1:H { b(H - 1 - t, x) = b(H - t, x) + 3 * b(H - 1 - t, x) }
+    T(x, y) = b(y, x)
+}";
+
+#[test]
+fn compute_at_takes_ordered_loops_along() {
+    let sizes = &[("H", 7), ("W", 11)];
+    let strips = "split T.x -> xo, xi:4\ncompute_at b, T.xo\nparallel T.xo\n";
+    let nest = agrees(SCANS, sizes, &format!("{strips}vectorize b.x\nvectorize b[2].x\nvectorize b[3].x"));
+    assert!(print::nest(&nest).contains("scratch float32 b[7, 4]"), "{}", print::nest(&nest));
+    assert_eq!(prove(&program(SCANS, sizes), &nest), Verdict::Proved);
+    // The loops keep their names and their order.
+    for step in ["reorder b[2].x, b[2].y", "vectorize b[2].y"] {
+        let moved = refused(SCANS, sizes, &format!("{strips}{step}")).reason.to_string();
+        assert!(moved.contains("computed at a loop of their consumer"), "{step}: {moved}");
+    }
+    // Every column needs its neighbours in the row before: strips compute all columns.
+    let slanted = "def f(float(H, W) I) -> (T) {
+        b(0, x) = I(0, x)
+        for y in 1:H { b(y, x) = b(y - 1, min(x + 1, W - 1)) + I(y, x) }
+        T(x, y) = b(y, x)
+    }";
+    let whole = agrees(slanted, sizes, "split T.x -> xo, xi:4\ncompute_at b, T.xo");
+    assert!(print::nest(&whole).contains("scratch float32 b[7, 11]"), "{}", print::nest(&whole));
+    // Two tensors of one ordered loop cannot be torn apart.
+    let coupled = "def f(float(H, W) I) -> (T) {
+        b(0, x) = I(0, x)
+        c(0, x) = I(0, x)
+        for y in 1:H {
+            b(y, x) = c(y - 1, x) + I(y, x)
+            c(y, x) = b(y - 1, x)
+        }
+        T(x, y) = b(y, x) + c(y, x)
+    }";
+    let torn = refused(coupled, sizes, "compute_at b, T.x").reason.to_string();
+    assert!(torn.contains("another statement is inside its loops"), "{torn}");
+    let touched = refused(SCANS, sizes, "reorder b[2].x, b[2].y\ncompute_at b, T.x").reason.to_string();
+    assert!(touched.contains("earlier steps have changed its own loops"), "{touched}");
 }
 
 #[test]
@@ -819,13 +864,7 @@ fn results_of_ordered_loops_are_gathered_inside() {
 }
 
 #[test]
-fn scatters_that_set_all_of_a_result_stay_outside() {
-    let scatter = "def g(float(B,N) v, int32(N) at) -> (h, s) {
-        h(b,k) +=! v(b,n) where k = at(n), k in 0:16
-        s(b) +=! h(b,j)
-    }";
-    let reason = refused(scatter, &[("B", 3), ("N", 5)], "compute_at h, s.b").reason.to_string();
-    assert!(reason.contains("sets all of it to the neutral element"), "{reason}");
+fn results_that_would_be_computed_again_stay_outside() {
     let narrowed = "def f(int8(2) b) -> (x0, x2) {
         x0(i) = b(i)
         x1(i) +=! x0(i)

@@ -12,7 +12,7 @@ use proptest::sample::select;
 use tilewright_ir::nest::Axis;
 use tilewright_schedule::text::{LONGEST_TEXT, MOST_STEPS, parse};
 use tilewright_schedule::{
-    LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step,
+    LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step, Storage,
 };
 use tilewright_syntax::Code;
 use tilewright_syntax::diagnostic::Style;
@@ -57,7 +57,13 @@ fn every_step_is_read_as_the_vocabulary_shows_it() {
     assert_eq!(step("vectorize C.j"), Step::Vectorize(in_c("j")));
     assert_eq!(step("parallel C.jo"), Step::Parallel(in_c("jo")));
     assert_eq!(step("inline P"), Step::Inline { tensor: "P".to_owned() });
-    assert_eq!(step("compute_at P, C.io"), Step::ComputeAt { tensor: "P".to_owned(), at: in_c("io") });
+    let compute_at = |storage| Step::ComputeAt { tensor: "P".to_owned(), at: in_c("io"), storage };
+    assert_eq!(step("compute_at P, C.io"), compute_at(None));
+    let stored = |at, fold| compute_at(Some(Storage { at, fold }));
+    let outer = LoopLevel::Loop(in_c("i"));
+    assert_eq!(step("compute_at P, C.io store_at C.i"), stored(outer.clone(), None));
+    assert_eq!(step("compute_at P, C.io store_at C.i fold 4"), stored(outer, Some(4)));
+    assert_eq!(step("compute_at P, C.io store_at root"), stored(LoopLevel::Root, None));
     assert_eq!(step("rfactor C.ki -> Cp"), Step::Rfactor { target: in_c("ki"), name: "Cp".to_owned() });
     let ahead = |of: &str| Step::Prefetch { tensor: "B".to_owned(), at: in_c("ki"), ahead: 4, of: in_c(of) };
     assert_eq!(step("prefetch B at C.ki ahead 4"), ahead("ki"));
@@ -317,8 +323,12 @@ fn split() -> impl Strategy<Value = Step> {
     })
 }
 
+fn place() -> impl Strategy<Value = LoopLevel> {
+    prop_oneof![Just(LoopLevel::Root), loop_name().prop_map(LoopLevel::Loop)]
+}
+
 fn promote() -> impl Strategy<Value = Step> {
-    let place = prop_oneof![Just(LoopLevel::Root), loop_name().prop_map(LoopLevel::Loop)];
+    let place = place();
     let padded = (Just(PromoteScope::Shared), prop_oneof![Just(0), number()]);
     let plain = (select(&[PromoteScope::Packed, PromoteScope::Registers]), Just(0));
     let scope = prop_oneof![padded, plain];
@@ -348,7 +358,12 @@ fn any_step() -> impl Strategy<Value = Step> {
         (loop_name(), select(ParallelUnit::ALL.to_vec())).prop_map(|(target, to)| Step::Bind { target, to }),
         (loop_name(), number()).prop_map(|(target, stages)| Step::Pipeline { target, stages }),
         tensor().prop_map(|tensor| Step::Inline { tensor }),
-        (tensor(), loop_name()).prop_map(|(tensor, at)| Step::ComputeAt { tensor, at }),
+        (tensor(), loop_name(), option::of((place(), option::of(1i64..100)))).prop_map(
+            |(tensor, at, storage)| {
+                let storage = storage.map(|(at, fold)| Storage { at, fold });
+                Step::ComputeAt { tensor, at, storage }
+            }
+        ),
         promote(),
         (loop_name(), name()).prop_map(|(target, name)| Step::Rfactor { target, name }),
         (tensor(), loop_name(), number(), loop_name()).prop_map(|(tensor, at, ahead, of)| Step::Prefetch {

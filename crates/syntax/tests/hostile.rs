@@ -80,7 +80,42 @@ fn calls_that_double() {
         let inner = at - 1;
         module.push_str(&format!("def f{at}(float(N) A) -> (O) {{ x = f{inner}(A) O = f{inner}(x) }}\n"));
     }
-    assert!(codes(&module).contains(&Code::TooComplex));
+    assert_eq!(codes(&module), [Code::TooComplex]);
+    // The message shows the call that is too much, not one that is inlined.
+    let checked = check(&parse(&module).ast, "f39", &Bindings::default());
+    let (span, _) = checked.diagnostics[0].primary;
+    assert_eq!(&module[span.start as usize..span.end as usize], "O = f13(x)");
+}
+
+/// A pyramid of 8 levels that calls two functions with seven preconditions for each level.
+#[test]
+fn many_preconditions() {
+    let mut module = String::from(
+        "def crop(float(.., H, W) f, int m) -> (inner)
+             requires m >= 0, H >= 2*m, W >= 2*m, H - 2*m >= 1, W > 2*m {
+           inner(.., y, x) = f(.., y + m, x + m) where y in 0:H - 2*m, x in 0:W - 2*m
+         }
+         def down(float(.., H, W) f) -> (small) requires H >= 3, W >= 3 {
+           small(.., y, x) = f(.., 2*y, 2*x) + f(.., 2*y + 1, 2*x + 1) + f(.., 2*y + 2, 2*x + 2)
+         }
+         def pyramid(float(H, W) level, int m) -> (level8) requires m >= 0 {\n",
+    );
+    for at in 1..=8 {
+        let finer = if at == 1 { "level".to_owned() } else { format!("level{}", at - 1) };
+        module.push_str(&format!("inner{at} = crop({finer}, m) level{at} = down(inner{at})\n"));
+    }
+    module.push('}');
+    assert_eq!(codes(&module), []);
+}
+
+/// An equation with quotients relates all sizes, and every proof may use it.
+#[test]
+fn quotients_in_a_precondition() {
+    let pipeline = include_str!("../../../examples/pipelines/bgu.tw");
+    let equation = "requires cell >= 1, factor == max((H + h - 1) / h, (W + w - 1) / w) {";
+    let source = pipeline.replace("requires cell >= 1 {", equation);
+    assert!(source.contains(equation));
+    assert_eq!(codes(&source), []);
 }
 
 #[test]

@@ -128,3 +128,24 @@ fn each_tensor_of_a_list_is_an_input() {
     let found = check(&parse(source).ast, "f", &sizes).diagnostics;
     assert_eq!(found[0].message, "the sizes violate the precondition `H_0 >= H_1`");
 }
+
+#[test]
+fn a_function_on_numbers_selects_by_a_static_condition() {
+    let program = |margin: &str, shift: &str| {
+        checked(&format!(
+            "fn margin(k) = k < 2 ? 1 - k : 4 - k
+             def crop(float(W) f, int m) -> (inner) requires m >= 0 {{
+               inner(x) = f(x + m) where x in 0:W - 2*m
+             }}
+             def f(float(W) a) -> (y) requires W >= 20 {{
+               for k in 0:4 {{ d[k] = crop(a, {margin}) }}
+               s = shift(a, {shift})
+               y(x) = d[0](x) + d[1](x) + d[2](x) + d[3](x) + s(x + 1) where x in 0:W - 6
+             }}"
+        ))
+    };
+    let by_call = program("2**margin(k) - 1", "margin(0)");
+    assert!(by_call.is_ok(), "{by_call:?}");
+    assert_eq!(by_call, program("2**(k < 2 ? 1 - k : 4 - k) - 1", "1"));
+    assert_eq!(program("margin(k)", "margin(3)"), program("(k < 2 ? 1 - k : 4 - k)", "1"));
+}

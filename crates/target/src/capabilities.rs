@@ -21,6 +21,9 @@ pub struct Capabilities {
     pub registers: Registers,
     /// The largest number of bytes that one instruction of a vector loop handles.
     pub vector_bytes: usize,
+    /// The sizes in bytes of the integers into which several threads can reduce values at once, by
+    /// atomic operations.
+    pub atomic_bytes: &'static [usize],
     /// Whether splits and fusions must give loops with constant trip counts, because parallel units
     /// are always all there. Guards then skip the iterations past the end.
     pub fixed_trip_counts: bool,

@@ -82,6 +82,7 @@ impl Hardware for Cpu {
             shared_bytes: None,
             registers: Registers::Vector { bytes, count },
             vector_bytes: bytes,
+            atomic_bytes: &[1, 2, 4, 8],
             fixed_trip_counts: false,
             predicated: false,
         }

@@ -159,6 +159,8 @@ impl Hardware for Gpu {
             // A vector loop of a thread is one access to several elements. The thread computes them
             // one after the other.
             vector_bytes: ACCESS_BYTES,
+            // CUDA has no atomic operations on fewer bytes, and OpenCL only optional ones on more.
+            atomic_bytes: &[4],
             fixed_trip_counts: true,
             predicated: true,
         }

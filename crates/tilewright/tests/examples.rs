@@ -1,6 +1,6 @@
 //! Compiles every function of every example with its default schedule, and with every schedule in
 //! the repository, at sizes so small and odd that all remainders occur. Pipelines are compiled at
-//! the sizes of their own command lines.
+//! the sizes of their own command lines, also with their schedules for CPUs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -214,6 +214,16 @@ fn inputs_of(line: &Line, program: &Ir) -> Inputs {
     complete_inputs(program, inputs, SEED).unwrap()
 }
 
+/// Sizes for schedules by hand, where those of the pipeline's own line are too small: the schedules
+/// name all stages and levels, and windows must move.
+const SCHEDULED_SIZES: &[(&str, &str, i64)] = &[
+    ("unsharp", "H", 70),
+    ("unsharp", "W", 41),
+    ("stencil_chain", "stages", 32),
+    ("interpolate", "levels", 10),
+    ("local_laplacian", "levels", 8),
+];
+
 /// Pipelines restrict their sizes, so they run at those of their own lines. They divide and cut off
 /// fractions, so elements may differ by the interpreter's bound on the effect of rounding.
 #[test]
@@ -222,19 +232,66 @@ fn pipelines() {
     let lines: Vec<Line> = lines.map(|line| Line::new(&line)).collect();
     assert!(lines.len() >= 17, "only {} pipelines", lines.len());
     for (turn, line) in lines.iter().enumerate() {
-        let name = line.path.file_stem().unwrap().to_str().unwrap();
-        let source = fs::read_to_string(&line.path).unwrap();
-        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let sizes = line.sizes.iter().map(|(size, value)| (size.as_str(), *value));
-        let scalars = line.scalars.iter().map(|(scalar, value)| (scalar.as_str(), *value));
-        let program = module.program_with_scalars(name, sizes, scalars);
-        let program = program.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let inputs = inputs_of(line, program.ir());
-        let wanted = tilewright_interp::expect(program.ir(), inputs.clone())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        expect_results(name, &program, None, turn, &inputs, |found| {
-            wanted.iter().find_map(|(result, expected)| pipeline_difference(result, expected, &found[result]))
-        });
+        expect_pipeline(line, None, turn);
+    }
+}
+
+#[test]
+fn pipelines_by_hand() {
+    let lines = own_lines().into_iter().filter(|line| line.starts_with("examples/pipelines/"));
+    let mut schedules = 0;
+    for (turn, mut line) in lines.map(|line| Line::new(&line)).enumerate() {
+        let name = line.path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let file = root(&format!("schedules/pipelines/{name}.cpu.sched"));
+        let Ok(text) = fs::read_to_string(file) else { continue };
+        for (_, size, value) in SCHEDULED_SIZES.iter().filter(|(pipeline, ..)| *pipeline == name) {
+            line.sizes.iter_mut().filter(|(own, _)| own == size).for_each(|own| own.1 = *value);
+        }
+        expect_pipeline(&line, Some(&parse_schedule(&text).unwrap()), turn);
+        schedules += 1;
+    }
+    assert!(schedules >= 16, "only {schedules} schedules");
+}
+
+/// Expects the results of the interpreter, as far as rounding allows.
+fn expect_pipeline(line: &Line, schedule: Option<&Schedule>, turn: usize) {
+    let name = line.path.file_stem().unwrap().to_str().unwrap();
+    let source = fs::read_to_string(&line.path).unwrap();
+    let module = Module::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let sizes = line.sizes.iter().map(|(size, value)| (size.as_str(), *value));
+    let scalars = line.scalars.iter().map(|(scalar, value)| (scalar.as_str(), *value));
+    let program = module.program_with_scalars(name, sizes, scalars);
+    let program = program.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let inputs = inputs_of(line, program.ir());
+    let wanted = tilewright_interp::expect(program.ir(), inputs.clone())
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    expect_results(name, &program, schedule, turn, &inputs, |found| {
+        let differs =
+            |(result, expected): (&String, &Expected)| pipeline_difference(result, expected, &found[result]);
+        wanted.iter().find_map(differs)
+    });
+}
+
+/// Scatters in parts, and by threads that share the elements.
+#[test]
+fn scatters() {
+    let source = "def f(uint8(H, W) x, int16(H, W) v, int64(H, W) w) -> (count, least, most) {
+        rows(y, x(y, i)) +=! 1
+        count(b) +=! rows(y, b)
+        least(x(y, i) % 7) min=! v(y, i)
+        most(i % 3, x(y, i)) max=! w(y, i)
+    }";
+    let program = Module::parse(source).unwrap().program("f", [("H", 13), ("W", 37)]).unwrap();
+    let steps = [
+        "parallel rows.y\nparallel least.y\nparallel most.y",
+        "reorder rows.i, rows.y\nparallel rows.i\nparallel least.i\nreorder most.i, most.y\nparallel most.i",
+        "split least.i -> io, iv:8\nvectorize least.iv\nparallel least.y",
+        "reorder count.y, count.b\nsplit count.y -> yo, yi:4\nrfactor count.yo -> part\ncompute_at rows, part.yi\nsplit rows.i -> io, iv:16\nvectorize rows.iv\nparallel part.yo",
+        "rfactor least.y -> part\nparallel part.y",
+    ];
+    for (turn, steps) in steps.into_iter().enumerate() {
+        let schedule = parse_schedule(steps).unwrap();
+        expect_agreement(steps, &program, Some(&schedule), turn);
     }
 }
 
@@ -266,7 +323,8 @@ fn program_of(schedule: &Path) -> PathBuf {
 fn schedules_of_the_repository() {
     let schedules = files(&root("schedules"), "sched");
     assert!(schedules.len() >= 3);
-    for path in schedules {
+    // The schedules of pipelines are compiled at the sizes of these.
+    for path in schedules.into_iter().filter(|path| !path.parent().unwrap().ends_with("pipelines")) {
         let text = fs::read_to_string(&path).unwrap();
         let schedule = parse_schedule(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let source = fs::read_to_string(program_of(&path)).unwrap();

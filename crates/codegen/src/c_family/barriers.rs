@@ -123,7 +123,7 @@ mod tests {
         let indices = vec![IndexExpr::constant(place)];
         let target = Access { tensor: BufferId(0), indices, origin: Origin::default() };
         let value = Expr::literal(DType::Int32, Number::Int(1));
-        Store { target, value, reduce: None, is_asynchronous: false, claim: None }
+        Store { target, value, reduce: None, is_asynchronous: false, is_atomic: false, claim: None }
     }
 
     fn reduction() -> Stmt {

@@ -4,7 +4,7 @@
 //! A [`GpuApi`] is an interface to a driver. Each API takes the text of one dialect.
 
 use tilewright_ir::nest::{Axis, Sync};
-use tilewright_ir::{BinaryOp, DType};
+use tilewright_ir::{BinaryOp, DType, ReduceOp};
 use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
@@ -203,6 +203,19 @@ impl Dialect {
                 Some("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);".to_owned())
             }
             (Dialect::OpenCl, Sync::Commit | Sync::Wait(_)) => None,
+        }
+    }
+
+    /// The function that reduces a 32-bit integer into an element at once; none for products.
+    pub(super) fn atomic_update(self, op: ReduceOp) -> Option<&'static str> {
+        match (self, op) {
+            (Dialect::Cuda, ReduceOp::Add) => Some("atomicAdd"),
+            (Dialect::Cuda, ReduceOp::Min) => Some("atomicMin"),
+            (Dialect::Cuda, ReduceOp::Max) => Some("atomicMax"),
+            (Dialect::OpenCl, ReduceOp::Add) => Some("atomic_add"),
+            (Dialect::OpenCl, ReduceOp::Min) => Some("atomic_min"),
+            (Dialect::OpenCl, ReduceOp::Max) => Some("atomic_max"),
+            (_, ReduceOp::Mul) => None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! conversions and calls of functions. The results are those that Tilewright's language defines. A
 //! helper function ([`Helper`]) takes the place of a C operation that gives another result.
 
+use tilewright_ir::arithmetic as numbers;
 use tilewright_ir::nest::{Expr, ExprKind, Store};
 use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};
 
@@ -36,7 +37,10 @@ impl Emitter<'_> {
                 let [condition, then, otherwise] = parts.each_ref().map(|part| self.value(part));
                 Ok(CExpr::conditional(&condition?, &then?, &otherwise?))
             }
-            ExprKind::Call(builtin, arguments) => self.call(*builtin, arguments, expr.dtype),
+            ExprKind::Call(builtin, arguments) => match constant(expr) {
+                Some(number) => Ok(self.literal(number, expr.dtype)),
+                None => self.call(*builtin, arguments, expr.dtype),
+            },
             ExprKind::Cast(operand) => {
                 let value = self.value(operand)?;
                 Ok(self.convert(value, operand.dtype, expr.dtype))
@@ -249,6 +253,28 @@ impl Emitter<'_> {
             }
             _ => named(builtin.name(), &values),
         })
+    }
+}
+
+/// The value of an expression of constants, as the language defines it. Functions of constants are
+/// computed here, because device compilers evaluate most of them in every thread.
+fn constant(expr: &Expr) -> Option<Number> {
+    if !expr.dtype.is_float() {
+        return None;
+    }
+    match &expr.kind {
+        ExprKind::Literal(number) => Some(*number),
+        ExprKind::Index(index) => Some(Number::Int(index.as_constant()?.into()).convert(expr.dtype)),
+        ExprKind::Unary(op, operand) => Some(numbers::unary(*op, constant(operand)?, expr.dtype)),
+        ExprKind::Binary(op, pair) => {
+            Some(numbers::binary(*op, constant(&pair[0])?, constant(&pair[1])?, expr.dtype))
+        }
+        ExprKind::Call(builtin, arguments) => {
+            let arguments: Vec<Number> = arguments.iter().map(constant).collect::<Option<_>>()?;
+            Some(numbers::call(*builtin, &arguments, expr.dtype))
+        }
+        ExprKind::Cast(operand) => Some(constant(operand)?.convert(expr.dtype)),
+        ExprKind::Scalar(_) | ExprKind::Load(_) | ExprKind::Select(_) => None,
     }
 }
 

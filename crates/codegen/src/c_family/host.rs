@@ -18,12 +18,21 @@ pub struct GpuCode {
     pub setup: Vec<Command>,
     /// The commands of each call.
     pub body: Vec<Command>,
-    /// The scratch buffers in device memory, which live for the whole call, with their sizes in
-    /// bytes.
-    pub scratch: Vec<(BufferId, usize)>,
+    /// The memory of the scratch buffers that are in device memory.
+    pub scratch: Vec<ScratchBlock>,
     /// The subscripts that kernels check while they run. A failed check writes 1 plus its position
     /// in this list to the status.
     pub checks: Vec<Check>,
+}
+
+/// Device memory that several scratch buffers use, one after the other in the order of the
+/// commands. It lives for the whole call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScratchBlock {
+    /// The size in bytes.
+    pub bytes: usize,
+    /// The buffers.
+    pub buffers: Vec<BufferId>,
 }
 
 /// One command of the host. Each command starts after the previous one has finished.

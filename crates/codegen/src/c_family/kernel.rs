@@ -13,13 +13,13 @@ use tilewright_target::Gpu;
 
 use super::combine::ReductionMethod;
 use super::dialect::Dialect;
-use super::host::{Argument, Command, GpuCode, Launch};
+use super::host::{Argument, Command, GpuCode, Launch, ScratchBlock};
 use super::names::{Identifiers, identifier};
 use super::prelude::{self, Helper};
 use super::range::Ranges;
-use super::restrict::can_restrict;
+use super::restrict::Pointers;
 use super::stmt::{Emit, Emitter};
-use crate::{Check, CodegenError};
+use crate::{Check, CodegenError, memory_plan};
 
 /// The alignment in bytes of buffers in shared memory.
 const SHARED_ALIGNMENT: i64 = 16;
@@ -42,7 +42,6 @@ pub(super) struct Unit<'a> {
     device_scratch: BTreeSet<BufferId>,
     /// The dimensions of each register buffer that are distributed over threads.
     distributed: BTreeMap<BufferId, BTreeSet<usize>>,
-    written: BTreeSet<BufferId>,
 }
 
 impl<'a> Unit<'a> {
@@ -51,7 +50,7 @@ impl<'a> Unit<'a> {
         let mut survey = Survey::new(nest);
         survey.record_stmts(&nest.setup, true);
         survey.record_stmts(&nest.body, true);
-        let Survey { host_vars, device_scratch, distributed, written, .. } = survey;
+        let Survey { host_vars, device_scratch, distributed, .. } = survey;
         let dialect = Dialect::from(gpu.api);
         let has_async_copies = gpu.has_asynchronous_copies();
         let names = Identifiers::new(nest);
@@ -64,7 +63,6 @@ impl<'a> Unit<'a> {
             host_vars,
             device_scratch,
             distributed,
-            written,
         }
     }
 
@@ -84,8 +82,6 @@ impl<'a> Unit<'a> {
             writer.kernels.push_str("\n// Kernels of each call:\n");
         }
         let body = writer.commands(&self.nest.body)?;
-        let scratch =
-            self.device_scratch.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
         let mut text: String = header.lines().map(|line| format!("// {line}\n")).collect();
         text.push_str(&prelude::head(self.dialect, has_doubles(self.nest)));
         writer.helpers.sort_by_key(|(helper, dtype)| (helper.calls_others(), helper.base_name(), *dtype));
@@ -99,9 +95,25 @@ impl<'a> Unit<'a> {
             text,
             setup,
             body,
-            scratch: scratch.collect(),
+            scratch: self.scratch_blocks(),
             checks: writer.checks,
         })
+    }
+
+    /// The memory of the scratch buffers. Kernels run in the order of the statements, so buffers
+    /// share memory as these allow it.
+    fn scratch_blocks(&self) -> Vec<ScratchBlock> {
+        let blocks = [&self.nest.setup, &self.nest.body].into_iter().flat_map(|stmts| {
+            let mut buffers = Vec::new();
+            walk::visit(stmts, &mut |stmt| match stmt {
+                Stmt::Allocate(own) if self.device_scratch.contains(&own.buffer) => {
+                    buffers.push((own.buffer, self.nest.buffer(own.buffer).bytes().max(1)));
+                }
+                _ => {}
+            });
+            memory_plan::plan(&buffers, memory_plan::allocated_body(stmts))
+        });
+        blocks.map(|block| ScratchBlock { bytes: block.bytes as usize, buffers: block.buffers }).collect()
     }
 
     /// Whether a kernel takes a buffer as a parameter.
@@ -140,15 +152,15 @@ impl<'a> Unit<'a> {
         strides
     }
 
-    /// The declaration of a parameter. `restrict` says that no other pointer or thread changes the
-    /// memory of a buffer.
-    fn parameter(&self, argument: Argument, restrict: bool) -> String {
+    /// The declaration of a parameter.
+    fn parameter(&self, argument: Argument, pointers: &Pointers) -> String {
         let dialect = self.dialect;
         match argument {
             Argument::Buffer(id) => {
-                let constant = if self.written.contains(&id) { "" } else { "const " };
+                let constant = if pointers.is_const(id) { "const " } else { "" };
                 let t = dialect.memory_type(self.nest.buffer(id).dtype);
-                let (space, restrict) = (dialect.global(), if restrict { dialect.restrict() } else { "" });
+                let (space, restrict) =
+                    (dialect.global(), if pointers.is_restrict(id) { dialect.restrict() } else { "" });
                 format!("{space}{constant}{t}*{restrict} {}", self.names.buffer(id))
             }
             Argument::Scalar(id) => {
@@ -231,9 +243,9 @@ impl KernelWriter<'_> {
         self.helpers.extend(functions);
         self.kernel_count += 1;
         let kernel = format!("{}_{}", identifier(&unit.nest.name), self.kernel_count);
-        let restrict = can_restrict(stmt, &|id| unit.is_parameter(id));
+        let pointers = Pointers::of(stmt, &|id| unit.is_parameter(id));
         let parameters: Vec<String> =
-            arguments.iter().map(|argument| unit.parameter(*argument, restrict)).collect();
+            arguments.iter().map(|argument| unit.parameter(*argument, &pointers)).collect();
         let head = unit.dialect.kernel_head(shape.block);
         self.kernels.push_str(&format!("\n{head} {kernel}({}) {{\n", parameters.join(", ")));
         if shared_bytes > 0 {
@@ -359,7 +371,6 @@ struct Survey<'a> {
     device_scratch: BTreeSet<BufferId>,
     thread_vars: BTreeSet<LoopVarId>,
     distributed: BTreeMap<BufferId, BTreeSet<usize>>,
-    written: BTreeSet<BufferId>,
 }
 
 impl<'a> Survey<'a> {
@@ -370,7 +381,6 @@ impl<'a> Survey<'a> {
             device_scratch: BTreeSet::new(),
             thread_vars: BTreeSet::new(),
             distributed: BTreeMap::new(),
-            written: BTreeSet::new(),
         }
     }
 
@@ -387,7 +397,6 @@ impl<'a> Survey<'a> {
                 other => on_host && other.bodies().any(has_block_or_thread_loop),
             };
             if let Some(store) = stmt.store() {
-                self.written.insert(store.target.tensor);
                 self.record_register_access(&store.target);
                 store.value.visit_loads(&mut |access| self.record_register_access(access));
             }

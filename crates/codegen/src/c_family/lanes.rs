@@ -115,8 +115,7 @@ impl Emitter<'_> {
     fn has_wide_access(&self, stmts: &[Stmt], vector: VectorLoop) -> bool {
         stmts.iter().any(|stmt| match stmt {
             Stmt::Store(store) => {
-                self.wide_access(&store.target, vector).is_some()
-                    || !self.wide_loads(store, vector).is_empty()
+                self.wide_target(store, vector).is_some() || !self.wide_loads(store, vector).is_empty()
             }
             Stmt::If(conditional) => {
                 self.has_wide_access(&conditional.then, vector)
@@ -124,6 +123,12 @@ impl Emitter<'_> {
             }
             _ => false,
         })
+    }
+
+    /// The vector accesses that a store makes, if it can. An atomic store updates each element by
+    /// itself.
+    fn wide_target(&self, store: &Store, vector: VectorLoop) -> Option<WideAccess> {
+        if store.is_atomic { None } else { self.wide_access(&store.target, vector) }
     }
 
     fn lane_stmts(&mut self, stmts: &[Stmt], vector: VectorLoop) -> Emit<()> {
@@ -143,7 +148,7 @@ impl Emitter<'_> {
         if store.is_asynchronous && self.unit.has_async_copies {
             return self.store_lane_by_lane(store, vector);
         }
-        let (loads, target) = (self.wide_loads(store, vector), self.wide_access(&store.target, vector));
+        let (loads, target) = (self.wide_loads(store, vector), self.wide_target(store, vector));
         if loads.is_empty() && target.is_none() {
             return self.store_lane_by_lane(store, vector);
         }
@@ -170,6 +175,7 @@ impl Emitter<'_> {
                 value,
                 reduce: store.reduce,
                 is_asynchronous: store.is_asynchronous,
+                is_atomic: store.is_atomic,
                 claim: None,
             })
         })

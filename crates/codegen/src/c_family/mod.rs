@@ -20,7 +20,7 @@
 //! | `range` | intervals of the values of index expressions |
 //! | `c_expr` | C expressions as text, with parentheses where they are needed |
 //! | `dialect` | the languages, their spellings and other differences |
-//! | `restrict` | whether pointers may be `restrict` |
+//! | `restrict` | which pointers are `restrict` and `const` |
 //! | `prelude` | helper functions for operations that C lacks or defines differently |
 //! | `names` | identifiers of buffers, variables and scalars |
 
@@ -45,7 +45,7 @@ use tilewright_ir::{LoopNest, VerifiedNest};
 use tilewright_target::Gpu;
 
 pub use dialect::Dialect;
-pub use host::{Argument, Command, GpuCode, Launch};
+pub use host::{Argument, Command, GpuCode, Launch, ScratchBlock};
 
 use crate::CodegenError;
 

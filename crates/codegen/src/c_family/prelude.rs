@@ -237,6 +237,22 @@ fn from_float(dialect: Dialect, helper: Helper, dtype: DType, head: &str) -> Str
         );
     }
     let (low, high) = dtype.integer_bounds().unwrap_or((0, 1));
+    // The conversion of a float to 32 bits saturates, and gives 0 for NaN.
+    match (is_single, dtype) {
+        (true, DType::Int32) => {
+            return format!("{head} {t} {own}(float x) {{ return __float2int_rz(x); }}\n");
+        }
+        (true, DType::UInt32) => {
+            return format!("{head} {t} {own}(float x) {{ return __float2uint_rz(x); }}\n");
+        }
+        (true, _) if dtype.bits() < 32 => {
+            return format!(
+                "{head} {t} {own}(float x) {{\n  const int whole = __float2int_rz(x);\n  return ({t})(whole < {low} ? \
+                 {low} : whole > {high} ? {high} : whole);\n}}\n"
+            );
+        }
+        _ => {}
+    }
     let literal = |value: i128| match dtype.bits() {
         64 if dtype.is_unsigned_integer() => format!("{value}ULL"),
         64 if value < -(i64::MAX as i128) => "(-9223372036854775807LL - 1)".to_owned(),

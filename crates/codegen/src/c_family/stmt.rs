@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::{
     Access, Allocate, Atom, Axis, Buffer, BufferId, CombineNest, Expr, ExprKind, For, If, IndexExpr,
     LoopKind, LoopVarId, Scope, Stmt, Store,
@@ -314,7 +315,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes a subscript that depends on data. The check happens in the type that holds the
-    /// subscript; only then is the subscript converted to the width of offsets.
+    /// subscript; only then is the subscript converted to the width of offsets. A subscript that is
+    /// clamped to its dimension, or whose type has no other values, needs no check.
     fn checked_index(
         &mut self,
         access: &Access,
@@ -324,10 +326,20 @@ impl<'a> Emitter<'a> {
     ) -> Emit<CExpr> {
         let declared = index.declared_conditions(buffer.shape[dimension]);
         let is_declared = !declared.is_empty();
+        let width = self.width(index).max(self.offset_width());
+        let wanted = self.offset_width().dtype();
+        let in_width_of_offsets = |this: &Self, value: CExpr| match width.dtype() == wanted {
+            true => value,
+            false => value.cast(this.type_name(wanted)),
+        };
+        let Interval { low, high } = self.ranges.interval(index);
+        if !is_declared && low >= 0 && high < buffer.shape[dimension].into() {
+            let at = self.index_in(index, width)?;
+            return Ok(in_width_of_offsets(self, at));
+        }
         let check = Check { buffer: access.tensor, dimension, is_declared, origin: access.origin };
         let number = self.check_number(check);
         self.add_argument(Argument::Status);
-        let width = self.width(index).max(self.offset_width());
         let function = self.require_helper(Helper::Checked, width.dtype());
         let mut at = self.index_in(index, width)?;
         if is_declared {
@@ -336,9 +348,7 @@ impl<'a> Emitter<'a> {
         }
         let extent = self.number(buffer.shape[dimension]);
         let arguments = [at, extent, CExpr::atom("status"), CExpr::atom(number.to_string())];
-        let checked = CExpr::call(&function, &arguments);
-        let wanted = self.offset_width().dtype();
-        Ok(if width.dtype() == wanted { checked } else { checked.cast(self.type_name(wanted)) })
+        Ok(in_width_of_offsets(self, CExpr::call(&function, &arguments)))
     }
 
     /// The number of a check, from 1. The same subscript of the same access is one check, however
@@ -440,6 +450,13 @@ impl<'a> Emitter<'a> {
     /// Writes the same store, with `target` in place of the element.
     pub(super) fn store_value_at(&mut self, target: CExpr, store: &Store, stored: StoredValue) {
         let (dtype, memory) = (store.value.dtype, self.memory_dtype(store.target.tensor));
+        if let (true, Some(op), StoredValue::Value(value)) = (store.is_atomic, store.reduce, &stored)
+            && let Some(function) = self.unit.dialect.atomic_update(op)
+        {
+            let update = CExpr::call(function, &[target.address(), value.clone()]);
+            self.line(&format!("{};", update.text()));
+            return;
+        }
         let value = match (stored, store.reduce) {
             (StoredValue::Value(value), None) => value,
             (StoredValue::Product(left, right), _) => {

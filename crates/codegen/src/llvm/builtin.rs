@@ -52,22 +52,29 @@ impl<'ctx> Unit<'ctx, '_> {
                 let one = self.ops.float_like(x, 1.0);
                 self.reciprocal(self.ops.binary(InstructionOpcode::FAdd, exponential, one))
             }
-            Builtin::Fmod => self.truncated_remainder(x, arguments[1]),
-            Builtin::Pow if is_two(arguments[1]) => self.ops.binary(InstructionOpcode::FMul, x, x),
             _ => self.library_call(builtin.name(), arguments),
         }
     }
 
-    /// Emits a function of one argument by the code of [`math`](super::math), if there is any.
+    /// Emits a function by the code of [`math`](super::math), if there is any.
     fn inline_function(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
-        let [x] = arguments else { return None };
-        let (module, builder) = (&self.ops.module, &self.ops.builder);
-        let scales = self.machine.vector_bits == Some(512);
-        math::call(
-            &MathContext { context: self.ops.context, module, builder, has_scalef: scales },
-            builtin,
-            *x,
-        )
+        let (context, module, builder) = (self.ops.context, &self.ops.module, &self.ops.builder);
+        let has_scalef = self.machine.vector_bits == Some(512);
+        let m = MathContext { context, module, builder, has_scalef, has_fma: self.machine.has_fma };
+        if let (Builtin::Pow, Some(exponent)) = (builtin, arguments.get(1).and_then(float_constant))
+            && let Some(power) = math::constant_power(&m, arguments[0], exponent)
+        {
+            return Some(power);
+        }
+        math::call(&m, builtin, &self.with_equal_lanes(arguments))
+    }
+
+    /// The arguments as vectors of equal length, if any is a vector.
+    fn with_equal_lanes(&self, arguments: &[Value<'ctx>]) -> Vec<Value<'ctx>> {
+        match arguments.iter().find_map(|argument| lanes_of(*argument)) {
+            Some(lanes) => arguments.iter().map(|argument| self.ops.splat(*argument, lanes)).collect(),
+            None => arguments.to_vec(),
+        }
     }
 
     fn reciprocal(&self, x: Value<'ctx>) -> Value<'ctx> {
@@ -76,15 +83,15 @@ impl<'ctx> Unit<'ctx, '_> {
 
     /// The remainder of C's `fmod`.
     pub(super) fn truncated_remainder(&self, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
-        self.library_call("fmod", &[left, right])
+        self.float_builtin(Builtin::Fmod, &[left, right])
     }
 
     fn library_call(&self, name: &str, arguments: &[Value<'ctx>]) -> Value<'ctx> {
         let function = self.library_function(name, arguments);
-        let Some(lanes) = arguments.iter().find_map(|argument| lanes_of(*argument)) else {
+        let vectors = self.with_equal_lanes(arguments);
+        let Some(lanes) = lanes_of(vectors[0]) else {
             return self.call_value(function, arguments);
         };
-        let vectors: Vec<_> = arguments.iter().map(|argument| self.ops.splat(*argument, lanes)).collect();
         let kind = super::ops::vector_of(element_type(arguments[0]), lanes);
         (0..lanes).fold(kind.get_poison().into(), |result, lane| {
             let scalars: Vec<_> = vectors.iter().map(|vector| self.ops.extract(*vector, lane)).collect();
@@ -135,12 +142,10 @@ fn intrinsic_of(builtin: Builtin) -> Option<&'static str> {
     })
 }
 
-/// Returns true for the constant 2, as the exponent of a square.
-fn is_two(value: Value<'_>) -> bool {
+/// The value of a float constant that is the same in all lanes.
+fn float_constant(value: &Value<'_>) -> Option<f64> {
     match value {
-        Value::FloatValue(value) => {
-            value.is_const() && value.get_constant().is_some_and(|(value, _)| value == 2.0)
-        }
-        _ => false,
+        Value::FloatValue(value) if value.is_const() => value.get_constant().map(|(value, _)| value),
+        _ => None,
     }
 }

@@ -11,7 +11,7 @@ use inkwell::values::InstructionOpcode;
 use tilewright_ir::{DType, Number};
 
 use super::function::Unit;
-use super::ops::{RESULT, Value, integer};
+use super::ops::{Value, integer};
 
 impl<'ctx> Unit<'ctx, '_> {
     /// A constant in the compute type of its element type.
@@ -150,7 +150,7 @@ impl<'ctx> Unit<'ctx, '_> {
             (_, _) if to == DType::Bool => self.to_bool(value, from),
             (true, true) => self.float_to_float(value, from, to),
             (false, true) => self.int_to_float(value, from, to),
-            (true, false) => self.float_to_int(value, to),
+            (true, false) => self.float_to_int(value, from, to),
             (false, false) => {
                 let to = self.ops.compute_type(to).into_int_type();
                 self.ops.resize(value, to, from.is_signed_integer())
@@ -163,15 +163,6 @@ impl<'ctx> Unit<'ctx, '_> {
             true => self.ops.fcmp(FloatPredicate::UNE, value, self.ops.float_like(value, 0.0)),
             false => self.ops.icmp(IntPredicate::NE, value, self.ops.int_like(value, 0)),
         }
-    }
-
-    fn float_to_int(&self, value: Value<'ctx>, to: DType) -> Value<'ctx> {
-        let name = if to.is_signed_integer() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
-        let result = self.ops.widen(self.ops.compute_type(to), super::ops::lanes_of(value));
-        self.ops
-            .intrinsic(name, &[result, value.get_type()], &[value])
-            .try_as_basic_value()
-            .expect_basic(RESULT)
     }
 
     fn int_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {

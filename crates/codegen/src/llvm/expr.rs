@@ -11,7 +11,7 @@ use inkwell::values::IntValue;
 use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, Store};
 use tilewright_ir::{BinaryOp, DType};
 
-use super::arith::StoredValue;
+use super::arith::{StoredValue, constant_of};
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, element_type, lanes_of};
 use crate::contract::{self, FusedSum, Product};
@@ -31,13 +31,7 @@ impl<'ctx> Emitter<'ctx, '_> {
                 self.unary(*op, value, expr.dtype)
             }
             ExprKind::Binary(op, operands) if op.is_logical() => self.lazy_operator(*op, operands)?,
-            ExprKind::Binary(op, operands) => match contract::fused_sum(self.nest, *op, operands) {
-                Some(sum) => self.fused_sum(&sum)?,
-                None => {
-                    let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
-                    self.binary(*op, left, right, operands[0].dtype)
-                }
-            },
+            ExprKind::Binary(op, operands) => self.eager_operator(*op, operands)?,
             ExprKind::Select(operands) => {
                 let condition = self.expr(&operands[0])?;
                 self.lazy_select(
@@ -58,6 +52,18 @@ impl<'ctx> Emitter<'ctx, '_> {
                 self.convert(value, operand.dtype, expr.dtype)
             }
         })
+    }
+
+    /// Emits an operator that evaluates both operands.
+    fn eager_operator(&mut self, op: BinaryOp, operands: &[Expr; 2]) -> Emit<Value<'ctx>> {
+        if let Some(holds) = self.index_comparison(op, operands)? {
+            return Ok(holds);
+        }
+        if let Some(sum) = contract::fused_sum(self.nest, op, operands) {
+            return self.fused_sum(&sum);
+        }
+        let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
+        Ok(self.binary(op, left, right, operands[0].dtype))
     }
 
     fn fused_sum(&mut self, sum: &FusedSum<'_>) -> Emit<Value<'ctx>> {
@@ -111,6 +117,9 @@ impl<'ctx> Emitter<'ctx, '_> {
         otherwise: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
         cheap: bool,
     ) -> Emit<Value<'ctx>> {
+        if let Some(known) = constant_of(condition) {
+            return if known != 0 { then(self) } else { otherwise(self) };
+        }
         match condition {
             _ if cheap => {
                 let (then, otherwise) = (then(self)?, otherwise(self)?);

@@ -17,6 +17,7 @@ use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
 use tilewright_ir::nest::{BufferId, LoopVarId, Scope, Stmt};
 use tilewright_ir::{LoopNest, walk};
 
+use super::bounds::Facts;
 use super::layout::{ALIGNMENT, Layout};
 use super::machine::Machine;
 use super::ops::{BUILT, Ops, Value};
@@ -75,6 +76,8 @@ pub(super) struct Frame<'ctx> {
     pub(super) loops: Vec<OpenLoop<'ctx>>,
     /// Pointers that no loop changes.
     pub(super) known_pointers: KnownPointers<'ctx>,
+    /// What is known where the next instruction is emitted.
+    pub(super) facts: Facts,
 }
 
 /// The vector loop being emitted.
@@ -84,6 +87,9 @@ pub(super) struct VectorLoop<'ctx> {
     pub(super) count: u32,
     /// The mask of active lanes; `None` if all lanes are active.
     pub(super) mask: Option<Value<'ctx>>,
+    /// The mask of the lanes in which the statement being emitted runs. Inside a lazy operator,
+    /// fewer lanes are active.
+    pub(super) statement_mask: Option<Value<'ctx>>,
 }
 
 /// The value of a loop variable.
@@ -283,6 +289,7 @@ impl<'ctx> Unit<'ctx, '_> {
             lanes: None,
             loops: Vec::new(),
             known_pointers: KnownPointers::default(),
+            facts: Facts::default(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Emits subscripts and conditions as exact integer arithmetic on loop variables.
+//! Emits subscripts as exact integer arithmetic on loop variables. [`super::condition`] compares
+//! them.
 //!
 //! Uniform subscripts are computed in 64 bits. Subscripts that differ between lanes are computed in
 //! 32 bits where the ranges of the loop variables rule out overflow, since a vector then holds
@@ -7,23 +8,17 @@
 //! The terms of a sum are added outermost loop first, so that LLVM can hoist loop-invariant partial
 //! sums out of a loop.
 
-use inkwell::IntPredicate;
 use inkwell::types::IntType;
-use inkwell::types::VectorType;
 use inkwell::values::InstructionOpcode;
 use tilewright_ir::DType;
 use tilewright_ir::ids::InNest;
 use tilewright_ir::index::greatest_common_divisor;
-use tilewright_ir::interval::{Interval, Intervals, interval, interval_of_atom};
+use tilewright_ir::interval::{Interval, Intervals, interval, interval_of_atom, interval_of_value};
 use tilewright_ir::nest::{Atom, Data, IndexExpr, LoopVarId, Term};
 
 use super::function::{Binding, Emit, Emitter};
 use super::ops::{Value, integer};
 use crate::CodegenError;
-
-/// Conditions are clamped to this magnitude and compared in 32 bits. It is far above what the lanes
-/// can add.
-const CLAMP_LIMIT: i64 = 1 << 30;
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Substitutes constants for the variables of unrolled loops, and moves the lane out of
@@ -155,39 +150,6 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.ops.resize(value, width, dtype.is_signed_integer()))
     }
 
-    /// Emits the condition that a resolved expression is at least 0.
-    pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<Value<'ctx>> {
-        if let Some(holds) = self.lane_limit_condition(condition)? {
-            return Ok(holds);
-        }
-        let value = self.index(condition)?;
-        let zero = self.ops.int_like(value, 0);
-        Ok(self.ops.icmp(IntPredicate::SGE, value, zero))
-    }
-
-    /// Emits `rest + step * lane >= 0` as one comparison of `rest` with constants.
-    fn lane_limit_condition(&mut self, condition: &IndexExpr) -> Emit<Option<Value<'ctx>>> {
-        let Some(lanes) = self.frame.lanes else { return Ok(None) };
-        let Some((step, rest)) = condition.split_on(&Atom::Var(lanes.var)) else { return Ok(None) };
-        let Some(step) = step.as_constant() else { return Ok(None) };
-        if rest.mentions(lanes.var) || step.unsigned_abs() > CLAMP_LIMIT as u64 / 64 {
-            return Ok(None);
-        }
-        if let Some(rest) = rest.as_constant() {
-            let bit =
-                |lane: u32| self.ops.bit(rest as i128 + step as i128 * lane as i128 >= 0).into_int_value();
-            let bits: Vec<_> = (0..lanes.count).map(bit).collect();
-            return Ok(Some(VectorType::const_vector(&bits).into()));
-        }
-        let rest = self.index_in_width(&rest, self.ops.i64())?;
-        let rest = self.ops.elementwise("llvm.smin", &[rest, self.ops.int(CLAMP_LIMIT).into()]);
-        let rest = self.ops.elementwise("llvm.smax", &[rest, self.ops.int(-CLAMP_LIMIT).into()]);
-        let narrow = self.ops.int_type(32);
-        let rest = self.ops.resize(rest, narrow, true);
-        let limits = self.ops.iota(narrow, lanes.count, -step);
-        Ok(Some(self.ops.icmp(IntPredicate::SGE, rest, limits)))
-    }
-
     /// The depth of the innermost loop that a term depends on. Terms that differ between lanes are
     /// deepest.
     pub(super) fn term_depth(&self, term: &Term) -> usize {
@@ -219,20 +181,21 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// Whether a resolved expression can be computed in 32 bits without intermediate overflow.
     pub(super) fn is_narrow(&self, index: &IndexExpr) -> bool {
-        const MAX_INT32: i128 = i32::MAX as i128;
-        let mut total = (index.constant_part() as i128).abs();
+        let fits = |range: &Interval| range.is_within(i32::MAX.into());
+        let mut sum = Interval::point(index.constant_part());
+        // Terms are added in any order, so a partial sum may leave out every other term.
+        (sum.low, sum.high) = (sum.low.min(0), sum.high.max(0));
         for term in index.terms() {
-            let mut partial = 1;
-            for factor in &term.factors {
-                let Some(range) = interval_of_atom(factor, self) else { return false };
-                partial *= range.greatest_magnitude().max(1);
-                if partial > MAX_INT32 || !self.is_atom_narrow(factor) {
-                    return false;
-                }
-            }
-            total += partial * (term.coefficient as i128).abs();
+            let product = term.factors.iter().try_fold(Interval::point(1), |product, factor| {
+                let range = interval_of_atom(factor, self).filter(|_| self.is_atom_narrow(factor))?;
+                product.times(range).filter(fits)
+            });
+            let product = product.and_then(|product| product.times(Interval::point(term.coefficient)));
+            let Some(product) = product.filter(fits) else { return false };
+            sum.low += product.low.min(0);
+            sum.high += product.high.max(0);
         }
-        total <= MAX_INT32
+        fits(&sum)
     }
 
     fn is_atom_narrow(&self, atom: &Atom) -> bool {
@@ -255,8 +218,7 @@ impl Intervals<InNest> for Emitter<'_, '_> {
     }
 
     fn data(&self, data: &Data) -> Option<Interval> {
-        let (low, high) = data.value.dtype.integer_bounds()?;
-        Some(Interval { low, high })
+        interval_of_value(&data.value, self)
     }
 }
 

@@ -1,17 +1,20 @@
 //! Assigns offsets to scratch buffers.
 //!
 //! Memory is assigned as on a stack: a buffer comes after the buffers of the enclosing
-//! [`Allocate`]s, so buffers of disjoint [`Allocate`]s share memory. A parallel loop starts a new
-//! stack, and every thread has its own copy of this stack.
+//! [`Allocate`]s, so buffers of disjoint [`Allocate`]s share memory. Of the buffers of directly
+//! nested [`Allocate`]s, those whose lifetimes are disjoint share memory too
+//! ([`memory_plan`](crate::memory_plan)). A parallel loop starts a new stack, and every thread has
+//! its own copy of this stack.
 //!
 //! [`Allocate`]: tilewright_ir::nest::Allocate
 
 use std::collections::BTreeMap;
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{BufferId, LoopKind, LoopVarId, Scope, Stmt};
+use tilewright_ir::nest::{Allocate, BufferId, LoopKind, LoopVarId, Scope, Stmt};
 
 use super::loops::is_unrolled;
+use crate::memory_plan;
 
 /// The alignment of scratch buffers, and of the stacks, in bytes.
 pub(super) const ALIGNMENT: i64 = 64;
@@ -56,12 +59,26 @@ impl Layout {
                 self.thread_bytes.insert(inner.var, bytes);
                 top
             }
-            Stmt::Allocate(allocation) if nest.buffer(allocation.buffer).scope == Scope::Scratch => {
-                self.offsets.insert(allocation.buffer, top);
-                let units = (nest.buffer(allocation.buffer).bytes() + ALIGNMENT - 1) / ALIGNMENT;
-                self.assign_offsets(nest, &allocation.body, top + units * ALIGNMENT)
-            }
+            Stmt::Allocate(allocation) => self.assign_nested_allocations(nest, allocation, top),
             other => other.bodies().map(|body| self.assign_offsets(nest, body, top)).max().unwrap_or(top),
         }
+    }
+
+    /// Places the buffers of directly nested allocations above `top`.
+    fn assign_nested_allocations(&mut self, nest: &LoopNest, outermost: &Allocate, top: i64) -> i64 {
+        let nested = std::iter::successors(Some(outermost), |own| match own.body.as_slice() {
+            [Stmt::Allocate(next)] => Some(next),
+            _ => None,
+        });
+        let buffers = nested.map(|own| (own.buffer, nest.buffer(own.buffer)));
+        let scratch = buffers.filter(|(_, buffer)| buffer.scope == Scope::Scratch);
+        let sizes: Vec<(BufferId, i64)> = scratch.map(|(id, buffer)| (id, buffer.bytes())).collect();
+        let body = memory_plan::allocated_body(&outermost.body);
+        let mut end = top;
+        for block in memory_plan::plan(&sizes, body) {
+            block.buffers.iter().for_each(|buffer| _ = self.offsets.insert(*buffer, end));
+            end += (block.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        }
+        self.assign_offsets(nest, body, end)
     }
 }

@@ -1,20 +1,19 @@
 //! Emits the load of an element, or of one element for each lane of a vector loop.
 //!
-//! Neighbouring elements are loaded as one vector, and elements a few apart as several vectors that
-//! are shuffled together. All other elements are gathered. A load is masked if some lanes may be
-//! inactive, unless the access is always within its buffer.
+//! Neighbouring elements are loaded as one vector, and elements that lie close together as several
+//! vectors that are shuffled ([`super::lane_pattern`]). All other elements are gathered
+//! ([`super::gather`]). A load is masked if some lanes may be inactive, unless the access is within
+//! its buffer there too.
 
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValue, PointerValue};
 use tilewright_ir::nest::Access;
 
+use super::bounds::Bounds;
 use super::function::{Emit, Emitter};
-use super::location::{Address, Location};
+use super::location::{Address, Location, strided};
 use super::ops::{BUILT, RESULT, Value};
-
-/// The largest stride at which loading all elements in between is cheaper than gathering.
-const MAX_SHUFFLED_STRIDE: i64 = 4;
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Emits the value of an element.
@@ -22,10 +21,22 @@ impl<'ctx> Emitter<'ctx, '_> {
         if let Some(slot) = self.slot(access) {
             return Ok(self.load_slot(access, &slot));
         }
+        if let Some(value) = self.load_clamped(access)? {
+            return Ok(value);
+        }
         let place = self.locate(access)?;
-        let mask = self.mask().filter(|_| !place.in_bounds);
-        let raw = self.load_location(&place, mask);
+        let raw = self.load_location(&place, self.load_mask(&place));
         Ok(self.decode(place.dtype, raw))
+    }
+
+    /// The lanes in which a load must not be replaced by another element; `None` for no lanes.
+    pub(super) fn load_mask(&self, place: &Location<'ctx>) -> Option<Value<'ctx>> {
+        let lanes = self.frame.lanes?;
+        match place.bounds {
+            Bounds::AllLanes => None,
+            Bounds::StatementLanes => lanes.statement_mask,
+            Bounds::Unknown => lanes.mask,
+        }
     }
 
     /// Loads the element or elements at a place, in the lanes of the mask.
@@ -33,31 +44,37 @@ impl<'ctx> Emitter<'ctx, '_> {
         let element = self.ops.memory_type(place.dtype);
         let align = place.dtype.bytes() as u32;
         let lanes = || self.frame.lanes.expect("addresses differ between lanes only in a vector loop").count;
-        match place.address {
+        match &place.address {
             Address::Element(pointer) => {
-                self.load_aligned(element, self.safe_address(pointer, place.base, mask), align)
+                self.load_aligned(element, self.safe_address(*pointer, place.base, mask), align)
             }
             Address::Strided(first, 1) => {
-                let kind = self.ops.widen(element, Some(lanes()));
-                match mask {
-                    None => self.load_aligned(kind, first, align),
-                    Some(mask) => self.masked_load(kind.into_vector_type(), first, mask, align),
-                }
+                let kind = self.ops.widen(element, Some(lanes())).into_vector_type();
+                self.load_vector(kind, *first, mask, align)
             }
-            Address::Strided(first, step) if step.abs() <= MAX_SHUFFLED_STRIDE && mask.is_none() => {
-                self.load_strided(place, first, step, lanes())
-            }
-            Address::Strided(first, step) => {
-                let pointers = self.strided_pointers(place, first, step, lanes());
-                self.gather(place, pointers, mask, lanes())
-            }
-            Address::Scattered(pointers) => self.gather(place, pointers, mask, lanes()),
+            Address::Strided(first, step) => self.load_pattern(place, *first, &strided(*step, lanes()), mask),
+            Address::Pattern(first, offsets) => self.load_pattern(place, *first, offsets, mask),
+            Address::Scattered(first, offsets) => self.gather(place, *first, *offsets, mask, lanes()),
+        }
+    }
+
+    /// Loads neighbouring elements, in the lanes of the mask.
+    pub(super) fn load_vector(
+        &self,
+        kind: VectorType<'ctx>,
+        first: PointerValue<'ctx>,
+        mask: Option<Value<'ctx>>,
+        align: u32,
+    ) -> Value<'ctx> {
+        match mask {
+            None => self.load_aligned(kind.into(), first, align),
+            Some(mask) => self.masked_load(kind, first, mask, align),
         }
     }
 
     /// Replaces an address that may be outside its buffer with the buffer's start where no lane is
     /// active.
-    fn safe_address(
+    pub(super) fn safe_address(
         &self,
         pointer: PointerValue<'ctx>,
         base: PointerValue<'ctx>,
@@ -90,56 +107,6 @@ impl<'ctx> Emitter<'ctx, '_> {
         let arguments = [pointer.into(), mask, kind.const_zero().into()];
         let call = self.ops.intrinsic("llvm.masked.load", &[kind.into(), self.ops.ptr()], &arguments);
         call.add_attribute(AttributeLoc::Param(0), self.attribute("align", align as u64));
-        call.try_as_basic_value().expect_basic(RESULT)
-    }
-
-    /// Loads elements `step` apart: loads as many whole vectors as span the elements, then picks
-    /// each lane from its vector. The last vector ends with the last element, so nothing beyond it
-    /// is read.
-    fn load_strided(
-        &self,
-        place: &Location<'ctx>,
-        first: PointerValue<'ctx>,
-        step: i64,
-        lanes: u32,
-    ) -> Value<'ctx> {
-        let element = self.ops.memory_type(place.dtype);
-        let kind = self.ops.widen(element, Some(lanes));
-        let (count, distance) = (lanes as i64, step.abs());
-        let last = (count - 1) * distance + 1 - count;
-        let lowest = if step > 0 { 0 } else { (count - 1) * step };
-        let mut whole: Option<Value<'ctx>> = None;
-        for part in 0..distance {
-            // No vector extends beyond the last element.
-            let from = (part * count).min(last);
-            let start = self.ops.element_ptr(element, first, self.ops.int(lowest + from));
-            let vector = self.load_aligned(kind, start, place.dtype.bytes() as u32);
-            // The lanes of later vectors keep arbitrary values for now.
-            let picked = (0..count).map(|lane| {
-                let at = if step > 0 { lane * distance } else { (count - 1 - lane) * distance };
-                match (at / count).min(distance - 1) == part {
-                    true => (count + at - from) as u64,
-                    false => lane as u64,
-                }
-            });
-            whole = Some(self.ops.shuffle(whole.unwrap_or(vector), vector, picked));
-        }
-        whole.expect("strided elements span at least one vector")
-    }
-
-    fn gather(
-        &self,
-        place: &Location<'ctx>,
-        pointers: Value<'ctx>,
-        mask: Option<Value<'ctx>>,
-        lanes: u32,
-    ) -> Value<'ctx> {
-        let kind = self.ops.widen(self.ops.memory_type(place.dtype), Some(lanes)).into_vector_type();
-        let mask = self.full_mask(mask, lanes);
-        let arguments = [pointers, mask, kind.const_zero().into()];
-        let types = [kind.into(), pointers.get_type()];
-        let call = self.ops.intrinsic("llvm.masked.gather", &types, &arguments);
-        call.add_attribute(AttributeLoc::Param(0), self.attribute("align", place.dtype.bytes() as u64));
         call.try_as_basic_value().expect_basic(RESULT)
     }
 

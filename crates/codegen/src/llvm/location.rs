@@ -1,19 +1,20 @@
 //! Emits the computation of the address of an access.
 //!
-//! The subscripts of an access become a [`Location`]: the address of one element, of elements at a
-//! constant stride, or one address for each lane. A subscript that depends on data is checked
+//! The subscripts of an access become a [`Location`]: the address of one element, of elements at
+//! constant distances, or one address for each lane. A subscript that depends on data is checked
 //! against its dimension. If the check fails, the code sets the kernel's status and uses subscript
 //! 0 instead. So compiled code stays inside its buffers for any data. [`super::load`] and
 //! [`super::store`] emit the loads and stores.
 
+use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::PointerValue;
 use inkwell::{AtomicOrdering, IntPredicate};
 use tilewright_ir::DType;
-use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::{Access, Atom, Buffer, BufferId, IndexExpr};
 
+use super::bounds::Bounds;
 use super::function::{Emit, Emitter};
-use super::ops::{BUILT, Value, lanes_of};
+use super::ops::{BUILT, Value, element_type, integer, lanes_of};
 use crate::{Check, CodegenError};
 
 /// The address of an access, and what is known about it.
@@ -24,8 +25,10 @@ pub(super) struct Location<'ctx> {
     pub(super) dtype: DType,
     /// Whether the checks of data-dependent subscripts hold; `None` if there are no checks.
     pub(super) checks_hold: Option<Value<'ctx>>,
-    /// Whether the access is inside its buffer even in inactive lanes.
-    pub(super) in_bounds: bool,
+    /// Where the access is inside its buffer.
+    pub(super) bounds: Bounds,
+    /// The bytes of the buffer.
+    pub(super) bytes: i64,
 }
 
 pub(super) enum Address<'ctx> {
@@ -33,8 +36,10 @@ pub(super) enum Address<'ctx> {
     Element(PointerValue<'ctx>),
     /// The first lane's element, and a constant stride between the elements of consecutive lanes.
     Strided(PointerValue<'ctx>, i64),
-    /// One address for each lane.
-    Scattered(Value<'ctx>),
+    /// A start, and the constant distances of the lanes' elements from it.
+    Pattern(PointerValue<'ctx>, Vec<i64>),
+    /// A start, and a vector of the distances of the lanes' elements from it.
+    Scattered(PointerValue<'ctx>, Value<'ctx>),
 }
 
 /// The subscripts of an access, combined into one offset in row-major order.
@@ -44,7 +49,7 @@ struct FlatOffset<'ctx> {
     /// The subscripts that depend on data, checked and multiplied by their strides.
     checked: Vec<Value<'ctx>>,
     checks_hold: Option<Value<'ctx>>,
-    in_bounds: bool,
+    bounds: Bounds,
 }
 
 impl<'ctx> Emitter<'ctx, '_> {
@@ -62,8 +67,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         })?;
         let flat = self.flatten(access, buffer)?;
         let address = self.address(&flat, (access.tensor, buffer), base)?;
-        let FlatOffset { checks_hold, in_bounds, .. } = flat;
-        Ok(Location { address, base, dtype: buffer.dtype, checks_hold, in_bounds })
+        let FlatOffset { checks_hold, bounds, .. } = flat;
+        Ok(Location { address, base, dtype: buffer.dtype, checks_hold, bounds, bytes: buffer.bytes() })
     }
 
     fn flatten(&mut self, access: &Access, buffer: &Buffer) -> Emit<FlatOffset<'ctx>> {
@@ -71,20 +76,17 @@ impl<'ctx> Emitter<'ctx, '_> {
             plain: IndexExpr::constant(0),
             checked: Vec::new(),
             checks_hold: None,
-            in_bounds: true,
+            bounds: Bounds::AllLanes,
         };
         let dimensions = access.indices.iter().zip(buffer.strides()).zip(&buffer.shape);
         for (dimension, ((index, stride), extent)) in dimensions.enumerate() {
             if index.has_data() {
-                let (index, holds) = self.checked_index(access, dimension, index, *extent)?;
-                let stride = self.ops.int_like(index, stride);
-                flat.checked.push(self.ops.mul(index, stride));
-                flat.checks_hold = Some(self.ops.and_maybe(flat.checks_hold, holds));
+                let index = self.data_index(access, dimension, index, *extent, &mut flat)?;
+                flat.checked.push(self.data_offset(index, stride, *extent));
                 continue;
             }
             let index = self.resolve(index);
-            let inside = |range: Interval| range.low >= 0 && range.high < *extent as i128;
-            flat.in_bounds &= self.range(&index).is_some_and(inside);
+            flat.bounds = flat.bounds.and(self.subscript_bounds(&index, *extent));
             flat.plain = flat.plain.add(&index.scale(stride));
         }
         flat.plain = flat.plain.merge_quotients();
@@ -95,6 +97,40 @@ impl<'ctx> Emitter<'ctx, '_> {
             )));
         }
         Ok(flat)
+    }
+
+    /// Returns an index from data. It is checked, unless its operators and types keep it inside.
+    fn data_index(
+        &mut self,
+        access: &Access,
+        dimension: usize,
+        index: &IndexExpr,
+        extent: i64,
+        flat: &mut FlatOffset<'ctx>,
+    ) -> Emit<Value<'ctx>> {
+        let bounds = self.subscript_bounds(&self.resolve(index), extent);
+        let declared = index.declared_conditions(extent);
+        let holds = |condition| {
+            let range = self.narrowed_range(&self.resolve(condition));
+            range.is_some_and(|range| range.low >= 0)
+        };
+        if bounds != Bounds::Unknown && declared.iter().all(holds) {
+            flat.bounds = flat.bounds.and(bounds);
+            return self.index(index);
+        }
+        let (index, holds) = self.checked_index(access, dimension, index, extent)?;
+        flat.checks_hold = Some(self.ops.and_maybe(flat.checks_hold, holds));
+        Ok(index)
+    }
+
+    /// Multiplies an index that is inside its dimension by its stride. Vectors keep 32 bits where
+    /// the offset fits.
+    fn data_offset(&self, index: Value<'ctx>, stride: i64, extent: i64) -> Value<'ctx> {
+        let is_small = extent.saturating_mul(stride) <= i32::MAX.into();
+        let width =
+            if is_small && lanes_of(index).is_some() { self.ops.int_type(32) } else { self.ops.i64() };
+        let index = self.ops.resize(index, width, true);
+        self.ops.mul(index, self.ops.int_like(index, stride))
     }
 
     /// Returns the index, and whether it is inside its dimension and its declared range. The index
@@ -108,7 +144,9 @@ impl<'ctx> Emitter<'ctx, '_> {
     ) -> Emit<(Value<'ctx>, Value<'ctx>)> {
         let declared = index.declared_conditions(extent);
         let index = self.index(index)?;
-        let limit = self.ops.int_like(index, extent);
+        // A negative index of 32 bits is at least 2^31 as an unsigned number.
+        let is_narrow = element_type(index).into_int_type().get_bit_width() == 32;
+        let limit = self.ops.int_like(index, if is_narrow { extent.min(1 << 31) } else { extent });
         let mut holds = self.ops.icmp(IntPredicate::ULT, index, limit);
         for condition in &declared {
             let condition = self.resolve(condition);
@@ -164,22 +202,58 @@ impl<'ctx> Emitter<'ctx, '_> {
             None if differing.is_empty() => Ok(Address::Element(start)),
             Some(LanePart::Step(step)) if differing.is_empty() => Ok(Address::Strided(start, step)),
             part => {
+                if differing.is_empty()
+                    && let Some(LanePart::Any(index)) = &part
+                    && let Some(offsets) = self.constant_offsets(index)
+                {
+                    return Ok(self.pattern(element, start, offsets));
+                }
+                let is_narrow = self.are_offsets_narrow(part.as_ref(), buffer);
                 let (mut start, mut offsets) = (start, None);
                 for offset in self.lane_offsets(part)?.into_iter().chain(differing) {
                     match (lanes_of(offset), offsets) {
                         // An offset that mentions the lane may still be the same in all lanes.
                         (None, _) => start = self.ops.element_ptr(element, start, offset.into_int_value()),
                         (Some(_), None) => offsets = Some(offset),
-                        (Some(_), Some(sum)) => offsets = Some(self.add_offsets(sum, offset)),
+                        (Some(_), Some(sum)) => offsets = Some(self.add_offsets(sum, offset, is_narrow)),
                     }
                 }
-                Ok(match offsets {
-                    Some(offsets) => {
-                        Address::Scattered(self.ops.element_ptrs(element, start, offsets.into_vector_value()))
-                    }
-                    None => Address::Element(start),
-                })
+                Ok(offsets.map_or(Address::Element(start), |offsets| Address::Scattered(start, offsets)))
             }
+        }
+    }
+
+    /// The value of an offset in each lane, if it depends on the lane alone.
+    pub(super) fn constant_offsets(&self, index: &IndexExpr) -> Option<Vec<i64>> {
+        let lanes = self.frame.lanes?;
+        let value = |lane: u32| {
+            let number = IndexExpr::constant(lane.into());
+            let at_lane =
+                index.substitute(&mut |atom| (*atom == Atom::Var(lanes.var)).then(|| number.clone()));
+            at_lane.as_constant()
+        };
+        (0..lanes.count).map(value).collect()
+    }
+
+    /// The address of elements at constant distances from a start.
+    fn pattern(
+        &self,
+        element: BasicTypeEnum<'ctx>,
+        start: PointerValue<'ctx>,
+        offsets: Vec<i64>,
+    ) -> Address<'ctx> {
+        let (first, step) = (offsets[0], offsets[1] - offsets[0]);
+        let is_strided = offsets.windows(2).all(|pair| pair[1] - pair[0] == step);
+        if !is_strided {
+            return Address::Pattern(start, offsets);
+        }
+        let start = match first {
+            0 => start,
+            first => self.ops.element_ptr(element, start, self.ops.int(first)),
+        };
+        match step {
+            0 => Address::Element(start),
+            step => Address::Strided(start, step),
         }
     }
 
@@ -188,15 +262,29 @@ impl<'ctx> Emitter<'ctx, '_> {
             None => None,
             Some(LanePart::Step(step)) => {
                 let lanes = self.frame.lanes.expect("a step is between lanes").count;
-                Some(self.ops.iota(self.ops.i64(), lanes, step))
+                Some(self.lane_offsets_of(&strided(step, lanes)))
             }
             Some(LanePart::Any(index)) => Some(self.index(&index)?),
         })
     }
 
-    fn add_offsets(&self, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
-        let wide = |value| self.ops.resize(value, self.ops.i64(), true);
-        self.ops.add(wide(left), wide(right))
+    /// Whether the sum of the lane's offset and of offsets from data fits 32 bits.
+    fn are_offsets_narrow(&self, lane_part: Option<&LanePart>, buffer: &Buffer) -> bool {
+        /// Half of the range is for the lane's offset, and half for those from data.
+        const HALF: i64 = 1 << 30;
+        let lanes = self.frame.lanes.map_or(1, |lanes| i64::from(lanes.count));
+        let is_small = match lane_part {
+            None => true,
+            Some(LanePart::Step(step)) => step.saturating_abs().saturating_mul(lanes) <= HALF,
+            Some(LanePart::Any(index)) => self.range(index).is_some_and(|range| range.is_within(HALF.into())),
+        };
+        is_small && buffer.elements() <= HALF
+    }
+
+    fn add_offsets(&self, left: Value<'ctx>, right: Value<'ctx>, is_narrow: bool) -> Value<'ctx> {
+        let width = if is_narrow { self.ops.int_type(32) } else { self.ops.i64() };
+        let resized = |value| self.ops.resize(value, width, true);
+        self.ops.add(resized(left), resized(right))
     }
 
     /// The base address plus a uniform expression and the uniform data-dependent offsets.
@@ -215,19 +303,29 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(pointer)
     }
 
-    /// One address for each lane, `step` elements apart.
-    pub(super) fn strided_pointers(
-        &self,
-        place: &Location<'ctx>,
-        first: PointerValue<'ctx>,
-        step: i64,
-        lanes: u32,
-    ) -> Value<'ctx> {
-        let narrow = step.unsigned_abs() < 1 << 20;
-        let width = if narrow { self.ops.int_type(32) } else { self.ops.i64() };
-        let offsets = self.ops.iota(width, lanes, step).into_vector_value();
-        self.ops.element_ptrs(self.ops.memory_type(place.dtype), first, offsets)
+    /// Constant distances between elements, as a vector.
+    pub(super) fn lane_offsets_of(&self, offsets: &[i64]) -> Value<'ctx> {
+        let is_narrow = offsets.iter().all(|offset| offset.unsigned_abs() < 1 << 26);
+        let width = if is_narrow { self.ops.int_type(32) } else { self.ops.i64() };
+        let offsets: Vec<_> = offsets.iter().map(|offset| integer(width, *offset)).collect();
+        VectorType::const_vector(&offsets).into()
     }
+
+    /// One address for each lane.
+    pub(super) fn lane_pointers(&self, place: &Location<'ctx>, lanes: u32) -> Value<'ctx> {
+        let (start, offsets) = match &place.address {
+            Address::Element(start) => (*start, self.lane_offsets_of(&strided(0, lanes))),
+            Address::Strided(start, step) => (*start, self.lane_offsets_of(&strided(*step, lanes))),
+            Address::Pattern(start, offsets) => (*start, self.lane_offsets_of(offsets)),
+            Address::Scattered(start, offsets) => (*start, *offsets),
+        };
+        self.ops.element_ptrs(self.ops.memory_type(place.dtype), start, offsets.into_vector_value())
+    }
+}
+
+/// The distances of elements at a constant stride from the first.
+pub(super) fn strided(step: i64, lanes: u32) -> Vec<i64> {
+    (0..i64::from(lanes)).map(|lane| lane * step).collect()
 }
 
 /// The part of an offset that differs between lanes.

@@ -17,6 +17,8 @@ pub(super) struct Machine {
     pub(super) features: String,
     /// Whether the processor has instructions that convert 16-bit floats.
     pub(super) converts_half: bool,
+    /// Whether the processor has fused multiply-add.
+    pub(super) has_fma: bool,
     /// The vector width in bits for LLVM's `prefer-vector-width`, if LLVM would prefer less by
     /// default.
     pub(super) vector_bits: Option<u32>,
@@ -43,14 +45,25 @@ impl Machine {
                 CodeModel::Small,
             )
             .ok_or_else(|| failed(&"LLVM has no target machine for this processor"))?;
+        // The first vector set of x86 above the baseline has both.
+        let is_modern = target.vectors > VectorInstructions::Baseline || cfg!(not(target_arch = "x86_64"));
         Ok(Machine {
             target_machine,
             cpu,
             features,
-            converts_half: target.vectors > VectorInstructions::Baseline || cfg!(not(target_arch = "x86_64")),
+            converts_half: is_modern,
+            has_fma: is_modern,
             vector_bits: (target.vectors == VectorInstructions::Avx512).then_some(512),
             registers: target.vectors.registers(),
         })
+    }
+}
+
+impl Machine {
+    /// Whether one instruction loads or stores a vector of elements of this many bytes under a
+    /// mask.
+    pub(super) fn has_masks_for(&self, bytes: usize) -> bool {
+        cfg!(target_arch = "x86_64") && (self.vector_bits == Some(512) || self.has_fma && bytes >= 4)
     }
 }
 

@@ -6,7 +6,8 @@
 //!    [`masks`] finds the register buffers whose masked-out lanes may be overwritten, and [`nan`]
 //!    finds the buffers that hold no NaN.
 //! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] emits values
-//!    and [`index`] emits subscripts. [`pointers`], [`location`], [`load`] and [`store`] emit
+//!    [`index`] emits subscripts and
+//!    [`condition`] compares them. [`pointers`], [`location`], [`load`] and [`store`] emit
 //!    accesses to memory. [`arith`], [`convert`], [`builtin`] and [`math`] emit single operations.
 //! 4. [`passes`] runs a few passes over the IR.
 //! 5. [`object`] generates object code with the target machine of [`machine`]. [`jit`] links the
@@ -16,14 +17,20 @@
 //! unrolled, and [`load_barriers`] limits the reuse of loaded values between unrolled copies.
 
 mod arith;
+mod bounds;
 mod builtin;
+mod clamped;
+mod condition;
 mod convert;
 mod expr;
+mod float_to_int;
 mod function;
+mod gather;
 mod index;
 mod integer;
 mod jit;
 mod kernel;
+mod lane_pattern;
 mod layout;
 mod load;
 mod load_barriers;

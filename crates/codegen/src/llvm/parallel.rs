@@ -34,6 +34,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         let outside = self.block();
         let frame = self.new_frame(body, &parameters);
         let outer = std::mem::replace(&mut self.frame, frame);
+        self.frame.facts = outer.facts.clone();
         for (var, binding) in &outer.vars {
             if let Binding::Constant(_) = binding {
                 self.frame.vars.insert(*var, *binding);

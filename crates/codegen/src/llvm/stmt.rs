@@ -6,6 +6,7 @@ use inkwell::values::IntValue;
 use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::{Allocate, For, If, IndexExpr, LoopKind, LoopVarId, Prefetch, Scope, Stmt};
 
+use super::bounds::Guard;
 use super::function::{Binding, Emit, Emitter, VectorLoop};
 use super::location::Address;
 use super::loops::{is_unrolled, vector_lanes};
@@ -72,7 +73,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         if self.frame.lanes.is_some() {
             return Err(CodegenError::Unsupported("a vector loop in another vector loop".into()));
         }
-        self.frame.lanes = Some(VectorLoop { var: inner.var, count, mask: None });
+        self.frame.lanes = Some(VectorLoop { var: inner.var, count, mask: None, statement_mask: None });
         self.bind(inner.var, Binding::Lane);
         let done = self.stmts(&inner.body);
         self.frame.lanes = None;
@@ -171,7 +172,9 @@ impl<'ctx> Emitter<'ctx, '_> {
                 let condition = self.conjunction(&uniform)?;
                 let mut done = Ok(());
                 self.emit_if(condition.into_int_value(), |this| {
-                    done = this.masked_conditional(conditional, &masked)
+                    done = this.assuming(&uniform, Guard::Branch, |this| {
+                        this.masked_conditional(conditional, &masked)
+                    });
                 });
                 done
             }
@@ -180,7 +183,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     fn condition_value(&self, condition: &IndexExpr) -> ConditionValue {
-        match self.range(condition) {
+        match self.narrowed_range(condition) {
             Some(range) if range.low >= 0 => ConditionValue::Always,
             Some(range) if range.high < 0 => ConditionValue::Never,
             _ => ConditionValue::Unknown,
@@ -191,11 +194,12 @@ impl<'ctx> Emitter<'ctx, '_> {
         let condition = self.conjunction(conditions)?.into_int_value();
         let (yes, no, after) = (self.new_block(), self.new_block(), self.new_block());
         self.ops.builder.build_conditional_branch(condition, yes, no).expect(BUILT);
-        for (block, stmts) in [(yes, &conditional.then), (no, &conditional.otherwise)] {
-            self.ops.builder.position_at_end(block);
-            self.stmts(stmts)?;
-            self.ops.builder.build_unconditional_branch(after).expect(BUILT);
-        }
+        self.ops.builder.position_at_end(yes);
+        self.assuming(conditions, Guard::Branch, |this| this.stmts(&conditional.then))?;
+        self.ops.builder.build_unconditional_branch(after).expect(BUILT);
+        self.ops.builder.position_at_end(no);
+        self.assuming_otherwise(conditions, Guard::Branch, |this| this.stmts(&conditional.otherwise))?;
+        self.ops.builder.build_unconditional_branch(after).expect(BUILT);
         self.ops.builder.position_at_end(after);
         Ok(())
     }
@@ -203,12 +207,30 @@ impl<'ctx> Emitter<'ctx, '_> {
     /// Emits both branches one after the other, each under the mask of its lanes.
     fn masked_conditional(&mut self, conditional: &If, conditions: &[IndexExpr]) -> Emit<()> {
         let condition = self.conjunction(conditions)?;
-        self.with_mask(condition, |this| this.stmts(&conditional.then))?;
+        self.with_statement_mask(condition, |this| {
+            this.assuming(conditions, Guard::Mask, |this| this.stmts(&conditional.then))
+        })?;
         if conditional.otherwise.is_empty() {
             return Ok(());
         }
         let complement = self.ops.not(condition);
-        self.with_mask(complement, |this| this.stmts(&conditional.otherwise))
+        self.with_statement_mask(complement, |this| {
+            this.assuming_otherwise(conditions, Guard::Mask, |this| this.stmts(&conditional.otherwise))
+        })
+    }
+
+    /// Emits statements under an additional mask, so that the code has no effect in other lanes.
+    fn with_statement_mask<T>(
+        &mut self,
+        condition: Value<'ctx>,
+        emit: impl FnOnce(&mut Self) -> Emit<T>,
+    ) -> Emit<T> {
+        self.with_mask(condition, |this| {
+            if let Some(lanes) = &mut this.frame.lanes {
+                lanes.statement_mask = lanes.mask;
+            }
+            emit(this)
+        })
     }
 
     /// Emits under an additional mask, so that the code has no effect in other lanes.

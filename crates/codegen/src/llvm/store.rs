@@ -2,22 +2,27 @@
 //!
 //! In a vector loop, lanes that reduce into one element are first reduced to a single value. Where
 //! lanes replace one element, the last lane wins. Where lanes reduce into elements at arbitrary
-//! addresses, several lanes may have the same element, so they run one after the other.
+//! addresses, several lanes may have the same element, so they run one after the other. Lanes of an
+//! atomic store do so too: each updates its element at once.
 
-use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::values::PointerValue;
+use inkwell::{AtomicOrdering, AtomicRMWBinOp, FloatPredicate};
 use tilewright_ir::nest::Store;
 use tilewright_ir::{DType, ReduceOp};
 
 use super::arith::StoredValue;
 use super::function::{Emit, Emitter, VectorLoop};
-use super::location::{Address, Location};
-use super::ops::{BUILT, RESULT, Value, lanes_of};
+use super::location::{Address, Location, strided};
+use super::ops::{BUILT, RESULT, Value, element_type, lanes_of};
 use super::registers::Slot;
 
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
+        self.with_certain_accesses(store, |this| this.emit_store(store))
+    }
+
+    fn emit_store(&mut self, store: &Store) -> Emit<()> {
         let dtype = self.nest.buffer(store.target.tensor).dtype;
         let stored = self.stored_value(store)?;
         if let Some(slot) = self.slot(&store.target) {
@@ -32,8 +37,11 @@ impl<'ctx> Emitter<'ctx, '_> {
             (Some(lanes), Address::Element(pointer)) => {
                 self.store_uniform(store, lanes, &place, *pointer, stored)
             }
-            (Some(lanes), Address::Scattered(pointers)) if store.reduce.is_some() => {
-                self.update_lane_by_lane(store, lanes, &place, *pointers, stored)
+            (Some(lanes), Address::Pattern(..) | Address::Scattered(..)) if store.reduce.is_some() => {
+                self.update_lane_by_lane(store, lanes, &place, stored)
+            }
+            (Some(lanes), Address::Strided(..)) if store.is_atomic => {
+                self.update_lane_by_lane(store, lanes, &place, stored)
             }
             (Some(lanes), _) => self.store_lanes(store, lanes, &place, stored),
             (None, _) => unreachable!("addresses differ between lanes only inside a vector loop"),
@@ -145,6 +153,11 @@ impl<'ctx> Emitter<'ctx, '_> {
         let buffer = store.target.tensor;
         let dtype = self.nest.buffer(buffer).dtype;
         let align = dtype.bytes() as u32;
+        if let (true, Some(op)) = (store.is_atomic, store.reduce) {
+            let value = self.encode(dtype, self.single_value(stored));
+            self.update_atomically(op, pointer, value, dtype);
+            return Ok(());
+        }
         let value = match store.reduce {
             Some(op) => {
                 let raw = self.load_aligned(self.ops.memory_type(dtype), pointer, align);
@@ -154,6 +167,21 @@ impl<'ctx> Emitter<'ctx, '_> {
         };
         self.store_aligned(pointer, self.encode(dtype, value), align);
         Ok(())
+    }
+
+    /// Reduces an integer into an element at once. The threads of a parallel loop meet before any
+    /// of them reads the element, so no order of the updates is needed.
+    fn update_atomically(&self, op: ReduceOp, pointer: PointerValue<'ctx>, value: Value<'ctx>, dtype: DType) {
+        let op = match (op, dtype.is_signed_integer()) {
+            (ReduceOp::Add, _) => AtomicRMWBinOp::Add,
+            (ReduceOp::Min, true) => AtomicRMWBinOp::Min,
+            (ReduceOp::Min, false) => AtomicRMWBinOp::UMin,
+            (ReduceOp::Max, true) => AtomicRMWBinOp::Max,
+            (ReduceOp::Max, false) => AtomicRMWBinOp::UMax,
+            (ReduceOp::Mul, _) => unreachable!("`verify_nest` accepts no atomic products"),
+        };
+        let value = value.into_int_value();
+        self.ops.builder.build_atomicrmw(op, pointer, value, AtomicOrdering::Monotonic).expect(BUILT);
     }
 
     /// Emits a store where all lanes access one element.
@@ -207,27 +235,13 @@ impl<'ctx> Emitter<'ctx, '_> {
         let align = place.dtype.bytes() as u32;
         match (&place.address, mask) {
             (Address::Strided(first, 1), None) => self.store_aligned(*first, raw, align),
-            (Address::Strided(first, 1), Some(mask)) if self.only_lane(mask, lanes.count).is_some() => {
-                // LLVM 22 turns such a masked store of a narrowed vector into a store of the whole
-                // wide element.
-                let lane = self.only_lane(mask, lanes.count).unwrap_or(0);
-                let element = self.ops.memory_type(place.dtype);
-                let pointer = self.ops.element_ptr(element, *first, self.ops.int(lane as i64));
-                self.store_aligned(pointer, self.ops.extract(raw, lane), align);
-            }
-            (Address::Strided(first, 1), Some(mask)) => {
-                let types = [raw.get_type(), self.ops.ptr()];
-                let call = self.ops.intrinsic("llvm.masked.store", &types, &[raw, (*first).into(), mask]);
-                call.add_attribute(AttributeLoc::Param(1), self.attribute("align", align as u64));
-            }
-            (Address::Strided(first, step), mask) => {
-                let pointers = self.strided_pointers(place, *first, *step, lanes.count);
+            (Address::Strided(first, 1), Some(mask)) => self.masked_store(*first, raw, mask, align),
+            (Address::Strided(first, step), mask)
+                if self.store_pattern(place, *first, &strided(*step, lanes.count), raw, mask) => {}
+            (_, mask) => {
+                let pointers = self.lane_pointers(place, lanes.count);
                 self.scatter(raw, pointers, mask, lanes.count, align);
             }
-            (Address::Scattered(pointers), mask) => {
-                self.scatter(raw, *pointers, mask, lanes.count, align);
-            }
-            (Address::Element(_), _) => unreachable!("uniform stores are made elsewhere"),
         }
         Ok(())
     }
@@ -235,6 +249,26 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn store_aligned(&self, pointer: PointerValue<'ctx>, value: Value<'ctx>, align: u32) {
         let instruction = self.ops.builder.build_store(pointer, value).expect(BUILT);
         instruction.set_alignment(align).expect("a store has an alignment");
+    }
+
+    /// Stores neighbouring elements, in the lanes of the mask.
+    pub(super) fn masked_store(
+        &self,
+        first: PointerValue<'ctx>,
+        raw: Value<'ctx>,
+        mask: Value<'ctx>,
+        align: u32,
+    ) {
+        let lanes = lanes_of(raw).expect("masked stores are made inside vector loops");
+        if let Some(lane) = self.only_lane(mask, lanes) {
+            // LLVM 22 turns such a masked store of a narrowed vector into a store of the whole wide
+            // element.
+            let pointer = self.ops.element_ptr(element_type(raw), first, self.ops.int(i64::from(lane)));
+            return self.store_aligned(pointer, self.ops.extract(raw, lane), align);
+        }
+        let types = [raw.get_type(), self.ops.ptr()];
+        let call = self.ops.intrinsic("llvm.masked.store", &types, &[raw, first.into(), mask]);
+        call.add_attribute(AttributeLoc::Param(1), self.attribute("align", align as u64));
     }
 
     fn scatter(
@@ -257,9 +291,9 @@ impl<'ctx> Emitter<'ctx, '_> {
         store: &Store,
         lanes: VectorLoop<'ctx>,
         place: &Location<'ctx>,
-        pointers: Value<'ctx>,
         stored: StoredValue<'ctx>,
     ) -> Emit<()> {
+        let pointers = self.lane_pointers(place, lanes.count);
         let mask = match place.checks_hold {
             Some(allowed) => Some(self.ops.and_maybe(lanes.mask, self.ops.splat(allowed, lanes.count))),
             None => lanes.mask,

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod accuracy;
+pub mod fenced;
+
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -228,6 +231,7 @@ pub fn set(tensor: BufferId, indices: &[IndexExpr], value: Expr) -> Stmt {
         value,
         reduce: None,
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     })
 }
@@ -238,6 +242,7 @@ pub fn reduce(op: ReduceOp, tensor: BufferId, indices: &[IndexExpr], value: Expr
         value,
         reduce: Some(op),
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     })
 }

@@ -148,7 +148,7 @@ impl Knowledge for WriterRanges<'_> {
     fn least(&self, symbol: SymbolId) -> Option<i64> {
         self.checker.least(symbol)
     }
-    fn facts(&self) -> Vec<IndexExpr> {
+    fn facts(&self) -> &[IndexExpr] {
         self.checker.facts()
     }
 }
@@ -281,10 +281,14 @@ fn read_is_defined(checker: &Checker<'_>, at: usize, read: &Read) -> bool {
     let statement = &checker.unchecked.statements[at];
     let Some(shape) = &checker.unchecked.tensor(read.access.tensor).shape else { return true };
     // Most tensors are written in full by one statement, and the region that is read needs proofs.
+    // The search ends at this statement: there may be hundreds of updates after it.
     let full = whole_tensor(shape);
-    let written: Vec<Region> = regions_written_before(checker, read.access.tensor, at).collect();
-    if written.contains(&full) {
-        return true;
+    let mut written = Vec::new();
+    for region in regions_written_before(checker, read.access.tensor, at) {
+        if region == full {
+            return true;
+        }
+        written.push(region);
     }
     let own = WriterRanges { checker, at, shared: &statement.loops, equal_loops: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {

@@ -42,6 +42,7 @@ pub use witness::Witness;
 
 use crate::index::IndexExpr;
 use crate::interval::Knowledge;
+use crate::precondition::Consequences;
 use crate::program::{Range, SymbolId, TensorId, VarId};
 use crate::unchecked::{Parts, UncheckedProgram};
 
@@ -79,8 +80,8 @@ struct Checker<'d> {
     unchecked: &'d UncheckedProgram,
     /// Expressions that are never negative for sizes that the program accepts.
     size_facts: Vec<IndexExpr>,
-    /// Expressions that are never negative where the preconditions hold.
-    precondition_facts: Vec<IndexExpr>,
+    /// What follows from the preconditions.
+    consequences: Consequences,
     /// For each tensor, whether a mistake about it is known.
     suspect: Vec<bool>,
     /// For each statement, whether it never runs, so that nothing is found about it.
@@ -90,14 +91,16 @@ struct Checker<'d> {
 
 impl<'d> Checker<'d> {
     fn new(unchecked: &'d UncheckedProgram) -> Checker<'d> {
-        Checker {
+        let mut checker = Checker {
             unchecked,
-            size_facts: size_facts::collect(unchecked),
-            precondition_facts: unchecked.facts(),
+            size_facts: Vec::new(),
+            consequences: unchecked.consequences(),
             suspect: unchecked.tensors.iter().map(|tensor| tensor.is_suspect).collect(),
             discarded: vec![false; unchecked.statements.len()],
             findings: Vec::new(),
-        }
+        };
+        checker.size_facts = size_facts::collect(&checker);
+        checker
     }
 
     /// The parts of the statement at a position, unless it has a gap or never runs.
@@ -126,12 +129,12 @@ impl<'d> Checker<'d> {
 
 impl Knowledge for Checker<'_> {
     fn range(&self, var: VarId) -> Option<Range> {
-        self.unchecked.range(var)
+        self.unchecked.var(var).range.clone()
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
-        self.unchecked.least(symbol)
+        self.consequences.least(symbol)
     }
-    fn facts(&self) -> Vec<IndexExpr> {
-        self.precondition_facts.clone()
+    fn facts(&self) -> &[IndexExpr] {
+        self.consequences.facts()
     }
 }

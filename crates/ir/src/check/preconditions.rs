@@ -4,10 +4,8 @@
 use super::Checker;
 use super::finding::{Finding, Undefined};
 use crate::index::{Atom, IndexExpr};
-use crate::interval::Knowledge;
 use crate::operators::BinaryOp;
-use crate::precondition::{Precondition, facts, least_value};
-use crate::program::{Range, SymbolId, VarId};
+use crate::precondition::{Consequences, Precondition};
 use crate::prove::can_prove_nonnegative;
 use crate::unchecked::UncheckedProgram;
 
@@ -49,7 +47,8 @@ fn undefined(precondition: &Precondition) -> Option<Undefined> {
 
 /// Returns true when the precondition fails wherever those before it hold.
 fn is_refuted(unchecked: &UncheckedProgram, at: usize) -> bool {
-    let earlier = Earlier { unchecked, preconditions: &unchecked.preconditions[..at] };
+    let own_least = unchecked.symbols.iter().map(|symbol| symbol.least);
+    let earlier = Consequences::new(&unchecked.preconditions[..at], own_least);
     let precondition = &unchecked.preconditions[at];
     let negative = |fact: &IndexExpr| can_prove_nonnegative(&fact.scale(-1).offset(-1), &[], &earlier);
     match precondition.op {
@@ -59,23 +58,5 @@ fn is_refuted(unchecked: &UncheckedProgram, at: usize) -> bool {
             is_nonnegative(&difference) && is_nonnegative(&difference.scale(-1))
         }
         _ => precondition.inequalities().iter().any(negative),
-    }
-}
-
-/// What is known before a precondition: the least values of symbols, and the earlier preconditions.
-struct Earlier<'a> {
-    unchecked: &'a UncheckedProgram,
-    preconditions: &'a [Precondition],
-}
-
-impl Knowledge for Earlier<'_> {
-    fn range(&self, _: VarId) -> Option<Range> {
-        None
-    }
-    fn least(&self, symbol: SymbolId) -> Option<i64> {
-        least_value(self.unchecked.symbols[symbol.index()].least, symbol, self.preconditions)
-    }
-    fn facts(&self) -> Vec<IndexExpr> {
-        facts(self.preconditions, self)
     }
 }

@@ -7,13 +7,14 @@ use super::Checker;
 use crate::index::IndexExpr;
 use crate::program::{Range, VarId};
 use crate::prove::can_prove_nonnegative;
-use crate::unchecked::{Statement, UncheckedProgram, add_symbols};
+use crate::unchecked::{Statement, add_symbols};
 
 /// The maximal number of facts about sizes in a proof; more facts do not make a proof likelier.
 const MOST_FACTS: usize = 16;
 
 /// Collects the facts, as expressions that are at least 0.
-pub(super) fn collect(unchecked: &UncheckedProgram) -> Vec<IndexExpr> {
+pub(super) fn collect(checker: &Checker<'_>) -> Vec<IndexExpr> {
+    let unchecked = checker.unchecked;
     let boxed: BTreeSet<VarId> =
         unchecked.statements.iter().flat_map(|statement| statement.vars.iter().copied()).collect();
     let ranges = boxed.into_iter().filter_map(|var| unchecked.var(var).range.as_ref());
@@ -21,16 +22,16 @@ pub(super) fn collect(unchecked: &UncheckedProgram) -> Vec<IndexExpr> {
     // Many ranges and tensors have the same extent, and a proof takes longer than a comparison.
     let facts: BTreeSet<IndexExpr> =
         ranges.map(Range::extent).chain(extents.cloned()).map(|extent| extent.offset(-1)).collect();
-    facts.into_iter().filter_map(|fact| unless_proved(unchecked, fact)).collect()
+    facts.into_iter().filter_map(|fact| unless_proved(checker, fact)).collect()
 }
 
-fn nonempty_fact(unchecked: &UncheckedProgram, range: &Range) -> Option<IndexExpr> {
-    unless_proved(unchecked, range.extent().offset(-1))
+fn nonempty_fact(checker: &Checker<'_>, range: &Range) -> Option<IndexExpr> {
+    unless_proved(checker, range.extent().offset(-1))
 }
 
 /// The fact, unless it holds for every size anyway.
-fn unless_proved(unchecked: &UncheckedProgram, fact: IndexExpr) -> Option<IndexExpr> {
-    (!can_prove_nonnegative(&fact, &[], unchecked)).then_some(fact)
+fn unless_proved(checker: &Checker<'_>, fact: IndexExpr) -> Option<IndexExpr> {
+    (!can_prove_nonnegative(&fact, &[], checker)).then_some(fact)
 }
 
 impl Checker<'_> {
@@ -45,8 +46,7 @@ impl Checker<'_> {
             add_symbols(&range.to, &mut symbols);
         }
         let around = statement.loops.iter().filter_map(|var| self.unchecked_range(*var));
-        let mut facts: Vec<IndexExpr> =
-            around.filter_map(|range| nonempty_fact(self.unchecked, range)).collect();
+        let mut facts: Vec<IndexExpr> = around.filter_map(|range| nonempty_fact(self, range)).collect();
         let related = |fact: &&IndexExpr| {
             let mut own = BTreeSet::new();
             add_symbols(fact, &mut own);

@@ -168,7 +168,8 @@ pub(super) fn size_assignments(
     unchecked: &UncheckedProgram,
     symbols: &[SymbolId],
 ) -> Vec<BTreeMap<SymbolId, i64>> {
-    let least = |symbol: &SymbolId| unchecked.least(*symbol).unwrap_or(-3);
+    let known = unchecked.consequences();
+    let least = |symbol: &SymbolId| known.least(*symbol).unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
         let side = VALUES_PER_SIZE as usize;

@@ -276,7 +276,7 @@ impl Knowledge for OwnRanges<'_> {
     fn least(&self, symbol: SymbolId) -> Option<i64> {
         self.checker.least(symbol)
     }
-    fn facts(&self) -> Vec<IndexExpr> {
+    fn facts(&self) -> &[IndexExpr] {
         self.checker.facts()
     }
 }

@@ -13,8 +13,8 @@ pub trait Knowledge<I: Ids = InProgram> {
     /// The least value of a symbol, if it has one.
     fn least(&self, symbol: SymbolId) -> Option<i64>;
     /// Expressions that are never negative, from the preconditions of a program.
-    fn facts(&self) -> Vec<IndexExpr<I>> {
-        Vec::new()
+    fn facts(&self) -> &[IndexExpr<I>] {
+        &[]
     }
 }
 

@@ -33,10 +33,11 @@ pub fn nest(nest: &LoopNest) -> String {
     writer.text
 }
 
-/// A store as text: `acc[i, j] += a[i]*b[j]`.
+/// A store as text: `acc[i, j] += a[i]*b[j]`, after `atomic` if it is.
 pub(crate) fn store(store: &Store, names: &dyn Names<InNest>) -> String {
     let operator = store.reduce.map_or("=", |op| op.symbol());
-    format!("{} {operator} {}", access(&store.target, names), expr(&store.value, names))
+    let atomic = if store.is_atomic { "atomic " } else { "" };
+    format!("{atomic}{} {operator} {}", access(&store.target, names), expr(&store.value, names))
 }
 
 /// A combination of threads as text: `s[i] = sum of part[t] over t`.
@@ -290,7 +291,14 @@ mod tests {
         Expr { dtype: DType::Float32, kind: ExprKind::Load(at(tensor, indices)) }
     }
     fn set(target: Access, value: Expr) -> Stmt {
-        Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim: None })
+        Stmt::Store(Store {
+            target,
+            value,
+            reduce: None,
+            is_asynchronous: false,
+            is_atomic: false,
+            claim: None,
+        })
     }
     fn each(kind: LoopKind, var: u32, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
         Stmt::For(For { var: LoopVarId(var), extent, kind, body })
@@ -323,6 +331,7 @@ mod tests {
             value: scaled(load(2, &[v(0), v(1)])),
             reduce: Some(ReduceOp::Add),
             is_asynchronous: false,
+            is_atomic: false,
             claim: None,
         };
         let zero = Expr::literal(DType::Float32, Number::Float(0.0));

@@ -29,8 +29,7 @@ use crate::derived::Derived;
 use crate::dtype::DType;
 use crate::expr::{Expr, Origin};
 use crate::index::{Atom, IndexExpr};
-use crate::interval::Knowledge;
-use crate::precondition::{self, Precondition};
+use crate::precondition::{Consequences, Precondition};
 use crate::print::Names;
 use crate::program::{Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, Update, VarId};
 
@@ -169,6 +168,11 @@ impl UncheckedProgram {
         &self.vars[id.index()]
     }
 
+    /// What follows from the preconditions.
+    pub fn consequences(&self) -> Consequences {
+        Consequences::new(&self.preconditions, self.symbols.iter().map(|symbol| symbol.least))
+    }
+
     /// The variables of the loops around a statement, and its own.
     pub fn all_vars(&self, statement: &Statement) -> Vec<VarId> {
         statement.loops.iter().chain(&statement.vars).copied().collect()
@@ -182,19 +186,6 @@ pub fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
             symbols.insert(*symbol);
         }
     });
-}
-
-impl Knowledge for UncheckedProgram {
-    fn range(&self, var: VarId) -> Option<Range> {
-        self.vars[var.index()].range.clone()
-    }
-    fn least(&self, symbol: SymbolId) -> Option<i64> {
-        let own = self.symbols[symbol.index()].least;
-        precondition::least_value(own, symbol, &self.preconditions)
-    }
-    fn facts(&self) -> Vec<IndexExpr> {
-        precondition::facts(&self.preconditions, self)
-    }
 }
 
 impl Names for UncheckedProgram {

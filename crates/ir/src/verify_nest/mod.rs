@@ -20,9 +20,11 @@
 //!   conditions surround that loop inside the outermost thread loop. The total's subscripts do not
 //!   depend on the lane.
 //! - A store inside a parallel, block or thread loop to a buffer from outside of that loop has the
-//!   loop's variable in a subscript, unless the loop runs at most once. Otherwise two threads would
-//!   write the same element. The rule is necessary to exclude write conflicts between threads, and
-//!   not sufficient.
+//!   loop's variable in a subscript, unless the loop runs at most once or the store is atomic.
+//!   Otherwise two threads would write the same element. The rule is necessary to exclude write
+//!   conflicts between threads, and not sufficient.
+//! - An atomic store reduces integers into memory, and is neither asynchronous nor the store of a
+//!   total.
 //!
 //! Buffers:
 //! - A scratch, shared or register buffer is allocated by exactly one
@@ -319,7 +321,16 @@ impl<'a> Check<'a> {
         ensure(!store.is_asynchronous || to_shared, || {
             "an asynchronous store reduces, or its target is not shared memory".to_owned()
         })?;
-        self.check_distinct_writes(&store.target, lane)?;
+        let may_be_atomic = store.reduce.is_some_and(|op| op.can_be_atomic(target.dtype))
+            && target.scope != Scope::Register
+            && !store.is_asynchronous
+            && lane.is_none();
+        ensure(!store.is_atomic || may_be_atomic, || {
+            "an atomic store does not reduce integers into memory".to_owned()
+        })?;
+        if !store.is_atomic {
+            self.check_distinct_writes(&store.target, lane)?;
+        }
         bounds::visit_certain_accesses(&store.target, &mut |access| self.check_bounds(access))?;
         bounds::visit_certain_reads(&store.value, &mut |access| self.check_bounds(access))
     }

@@ -93,6 +93,7 @@ fn store(tensor: BufferId, indices: &[IndexExpr], value: Expr) -> Stmt {
         value,
         reduce: None,
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     })
 }
@@ -315,9 +316,13 @@ fn threads_write_different_elements() {
         value: one(),
         reduce: Some(ReduceOp::Add),
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     };
-    refused(&threads(8, vec![Stmt::Store(shared)]), wanted);
+    refused(&threads(8, vec![Stmt::Store(shared.clone())]), wanted);
+    // The order of float sums counts, so no threads may share them.
+    let wanted = "an atomic store does not reduce integers into memory, in atomic S[0] += 1.0";
+    refused(&threads(8, vec![Stmt::Store(Store { is_atomic: true, ..shared })]), wanted);
 }
 
 #[test]
@@ -396,6 +401,7 @@ fn combined(kind: LoopKind, target: IndexExpr, beside: Vec<Stmt>) -> LoopNest {
         value: load(A, &[v(I)]),
         reduce: None,
         is_asynchronous: false,
+        is_atomic: false,
         claim: None,
     };
     let combine = Stmt::Combine(Combine { lane: I, op: ReduceOp::Add, store });

@@ -8,7 +8,7 @@ use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::nest::{Nest, Site};
-use super::scatters::{is_scatter, outer_iterations};
+use super::scatters::{claimed_versions, is_scatter};
 use super::{ProofResult, undecided};
 use crate::dependence::version_of;
 use crate::model::{Instances, Model};
@@ -70,12 +70,9 @@ fn read_claim<'a, 'p>(
     };
     let domain = instances.domain();
     let versions = match is_scatter(statement) {
-        // Data chooses the element, so the version is one of the whole tensor. The buffer has the
-        // tensor's layout, so the element's subscripts are those of the store.
         true => {
             let shape = &nest.nest.buffer(site.store.target.tensor).shape;
-            let elements = site.coordinates.elements(&site.store.target.indices, shape).0;
-            instances.apply_range(&outer_iterations(statement)).flat_range_product(&elements)
+            claimed_versions(site, shape, statement, &instances)?
         }
         false => instances.apply_range(&version_of(statement)),
     };

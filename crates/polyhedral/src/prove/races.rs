@@ -2,6 +2,7 @@
 //! read it.
 //!
 //! Iterations of a vector loop may be reduced into one element, because the lanes are combined.
+//! Parallel iterations may reduce values into one element by atomic stores with one operator.
 //! [`super::threads`] checks the blocks and threads of a GPU.
 
 use tilewright_ir::nest::{Access, LoopKind};
@@ -55,7 +56,11 @@ fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult
     let mut same = places.apply_range(&others.reverse());
     same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
     for at in outermost..common {
-        if concerned(&at) && !is_one_lane_reduction(first, second, first.site.loops[at].kind) {
+        let kind = first.site.loops[at].kind;
+        if concerned(&at)
+            && !is_one_lane_reduction(first, second, kind)
+            && !(first.writes && second.writes && are_atomic_updates(first.site, second.site))
+        {
             let before = same.where_less(at, at);
             let after = same.reverse().where_less(at, at).reverse();
             refute_conflict(nest, (first, second), &before.union(&after), known)?;
@@ -69,6 +74,11 @@ fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult
 fn is_one_lane_reduction(first: SiteAccess, second: SiteAccess, kind: LoopKind) -> bool {
     let same = std::ptr::eq(first.site, second.site) && first.access == second.access;
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
+}
+
+/// Checks whether two stores are atomic updates by one operator, which may run in any order.
+pub fn are_atomic_updates(first: &Site, second: &Site) -> bool {
+    first.store.is_atomic && second.store.is_atomic && first.store.reduce == second.store.reduce
 }
 
 /// Fails if there is a conflicting pair. `known`: the elements do not depend on data.

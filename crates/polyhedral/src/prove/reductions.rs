@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_ir::ids::InNest;
 use tilewright_ir::nest::{Access, ClaimRole};
 use tilewright_ir::{Expr, ExprKind, Update, arithmetic};
-use tilewright_isl::{Accesses, Answer, Map, Set};
+use tilewright_isl::{Accesses, Affine, Answer, Map, Set};
 
 use super::claims::ClaimedStore;
 use super::continuity;
-use super::nest::Nest;
+use super::nest::{Nest, Site};
 use super::order::before;
-use super::scatters::{is_scatter, outer_iterations};
+use super::scatters::{chosen_dimensions, dimensions_by_data, is_scatter, row_of, scatters};
 use super::single_valued::SingleValuedBuffers;
 use super::sources::{Source, Sources, last_writes};
 use super::{ProofResult, refuted, undecided};
@@ -111,7 +111,8 @@ pub fn check(
     for computation in runs.members.keys() {
         let own = check.members(*computation);
         let Some(first) = own.first() else { continue };
-        if !is_scatter(first.statement) && own.iter().any(|claimed| claimed.is_partial()) {
+        let scatters = own.iter().any(|claimed| scatters(claimed));
+        if !scatters && own.iter().any(|claimed| claimed.is_partial()) {
             let again = check.check_beginnings(&own, first.statement)?;
             if !continuity::runs_are_continuous(nest, single_valued, &own, again.is_none())? {
                 if let Some(store) = again {
@@ -176,7 +177,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         if is_part {
             self.runs.partial_computations.borrow_mut().insert(computation);
         } else {
-            self.check_complete(statement, &all)?;
+            self.check_complete(computation, &all)?;
             self.check_no_empty_run(computation, &all)?;
         }
         known.insert(computation, all.clone());
@@ -186,7 +187,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     /// Checks that every value which is reduced into an element that data chooses is an instance of
     /// the program. Any other value could go into any element.
     fn check_scatter_instances(&self, claimed: &ClaimedStore) -> ProofResult<()> {
-        if !is_scatter(claimed.statement) {
+        if !scatters(claimed) {
             return Ok(());
         }
         let site = &self.nest.sites[claimed.site];
@@ -268,15 +269,91 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         {
             return refuted("a partial result is added up that no store has written".to_string());
         }
-        found.map_or_else(|| undecided("a total adds up no partial results"), Ok)
+        let Some(found) = found else { return undecided("a total adds up no partial results") };
+        if is_scatter(claimed.statement) {
+            self.check_total_of_tables(claimed, source, &found)?;
+        }
+        Ok(found)
     }
 
-    /// Checks that every run has all instances of one version, except those whose value is the
-    /// neutral element.
-    fn check_complete(&self, statement: &Instances, contributions: &Map) -> ProofResult<()> {
-        let version = if is_scatter(statement) { outer_iterations(statement) } else { version_of(statement) };
-        let versions = contributions.apply_range(&version);
-        if !versions.is_single_valued()? {
+    /// Checks that a total of tables is of the row that it claims, and adds up the elements that
+    /// data chooses for the total's element. `found` maps iterations to the instances in the
+    /// tables.
+    fn check_total_of_tables(&self, claimed: &ClaimedStore, source: &Source, found: &Map) -> ProofResult<()> {
+        let rows = row_of(claimed.statement);
+        if !found.apply_range(&rows).is_subset(&claimed.instances.apply_range(&rows))? {
+            return refuted("partial results of another row are added up".to_string());
+        }
+        if self.is_partial_result(claimed) {
+            return Ok(());
+        }
+        let site = &self.nest.sites[claimed.site];
+        let own = subscripts_at(site, &site.store.target, &chosen_dimensions(claimed.statement));
+        match (self.elements_in_tables(claimed, source)?, own) {
+            (Some(elements), Some(own)) if elements.is_subset(&own)? => Ok(()),
+            _ => undecided("a total may add up partial results of other elements"),
+        }
+    }
+
+    /// Maps iterations of a total to the chosen subscripts of the tables' elements that it adds up.
+    fn elements_in_tables(&self, claimed: &ClaimedStore, source: &Source) -> ProofResult<Option<Map>> {
+        let site = &self.nest.sites[claimed.site];
+        let [load] = site.loads.as_slice() else { return Ok(None) };
+        let mut all: Option<Map> = None;
+        for (writer, pairs) in &source.writers {
+            let Some(part) = &self.claims[*writer] else { return Ok(None) };
+            let pairs = pairs.reverse().intersect_domain(&claimed.domain);
+            let own = match self.dimensions_of_table(part.claim.computation) {
+                Some(table) => {
+                    subscripts_at(site, load, &table).map(|own| own.intersect_domain(&pairs.domain()))
+                }
+                None => {
+                    let totals = self.elements_of_totals(part.claim.computation)?;
+                    totals.map(|totals| pairs.apply_range(&part.runs).apply_range(&totals))
+                }
+            };
+            let Some(own) = own else { return Ok(None) };
+            all = Some(all.map_or_else(|| own.clone(), |all| all.union(&own)));
+        }
+        Ok(all)
+    }
+
+    /// Maps the runs of partial totals to the chosen subscripts of the tables' elements in them.
+    fn elements_of_totals(&self, computation: usize) -> ProofResult<Option<Map>> {
+        let mut all: Option<Map> = None;
+        for total in self.members(computation).into_iter().filter(|own| own.claim.role == ClaimRole::Total) {
+            let Some(source) = self.sources.loads[total.site].first() else { return Ok(None) };
+            let Some(elements) = self.elements_in_tables(total, source)? else { return Ok(None) };
+            let own = total.runs.reverse().apply_range(&elements);
+            all = Some(all.map_or_else(|| own.clone(), |all| all.union(&own)));
+        }
+        Ok(all)
+    }
+
+    /// The dimensions of a table in which data chooses the element; none if the computation makes
+    /// no table, or its stores differ.
+    fn dimensions_of_table(&self, computation: usize) -> Option<Vec<usize>> {
+        let members = self.members(computation);
+        let values = members.iter().filter(|own| scatters(own));
+        let mut found = values.map(|own| dimensions_by_data(&self.nest.sites[own.site]));
+        let first = found.next()?;
+        let has_all = first.len() == chosen_dimensions(members[0].statement).len();
+        (has_all && found.all(|other| other == first)).then_some(first)
+    }
+
+    /// Checks that every run has all instances of one version, or of all rows of a scatter that it
+    /// has stores for, except those whose value is the neutral element.
+    fn check_complete(&self, computation: usize, contributions: &Map) -> ProofResult<()> {
+        let members = self.members(computation);
+        let statement = members[0].statement;
+        let version = if is_scatter(statement) { row_of(statement) } else { version_of(statement) };
+        let mut versions = contributions.apply_range(&version);
+        if members.iter().any(|own| scatters(own)) {
+            for own in &members {
+                let rows = own.runs.reverse().apply_range(&own.instances).apply_range(&version);
+                versions = versions.union(&rows);
+            }
+        } else if !versions.is_single_valued()? {
             return refuted(format!(
                 "instances of several elements of {} are reduced into one element",
                 self.name(statement)
@@ -515,6 +592,14 @@ impl<'a, 'p> Check<'a, 'p, '_> {
             )),
         }
     }
+}
+
+/// Maps iterations of a store to some subscripts of an access. Returns `None` if data decides them,
+/// or if the access has fewer dimensions.
+fn subscripts_at(site: &Site, access: &Access, dimensions: &[usize]) -> Option<Map> {
+    let index = |at: &usize| site.coordinates.affine(access.indices.get(*at)?);
+    let values = dimensions.iter().map(index).collect::<Option<Vec<Affine>>>()?;
+    Some(Map::from_functions(site.domain.context(), site.coordinates.len(), &values))
 }
 
 /// The value without the conversions around it.

@@ -66,7 +66,7 @@ impl SingleValuedBuffers {
                 return None;
             }
             if inexact.contains(&buffer) {
-                let starts = scatters::neutral_stores(nest, claims, buffer, &own).unwrap_or(None)?;
+                let starts = scatters::neutral_stores(nest, claims, &own).unwrap_or(None)?;
                 return Some((buffer, SingleValuedBuffer::new(nest, buffer, starts)));
             }
             is_single_valued(claims, &own)

@@ -3,7 +3,8 @@
 //! Two accesses of one element in one kernel, of which at least one writes, are ordered if
 //!
 //! - one thread makes both;
-//! - or two threads of one block make them, and a barrier comes between them.
+//! - or two threads of one block make them, and a barrier comes between them;
+//! - or both are atomic updates by one operator, whose order does not matter.
 //!
 //! An asynchronous store happens at some time before a wait for its group. A later access by the
 //! same thread must come after such a wait. A later access by another thread must come after a
@@ -25,6 +26,7 @@ use super::kernels::{
 };
 use super::nest::{Nest, Site, SyncSite};
 use super::order::running_before;
+use super::races::are_atomic_updates;
 use super::{ProofResult, refuted, undecided};
 
 /// Refutes nests in which accesses of different threads conflict without a barrier between them.
@@ -119,6 +121,7 @@ impl KernelAccess<'_, '_> {
     fn may_conflict_with(&self, other: &KernelAccess) -> bool {
         self.access.tensor == other.access.tensor
             && (self.writes || other.writes)
+            && !(self.writes && other.writes && are_atomic_updates(self.site, other.site))
             && are_in_one_kernel(self.site, other.site)
     }
 

@@ -15,7 +15,7 @@ use super::comparison::{Comparison, Frame};
 use super::contents::Contents;
 use super::nest::Nest;
 use super::reductions::Runs;
-use super::scatters::is_scatter;
+use super::scatters::{chosen_dimensions, dimensions_by_data, is_scatter};
 use super::sources::{Source, Sources};
 use super::{ProofResult, refuted, undecided};
 use crate::dependence::Reader;
@@ -39,6 +39,12 @@ pub fn check(proof: &Proof) -> ProofResult<()> {
             proof.check_result(&comparison, &element, &version, source)
         })
     })
+}
+
+/// Checks whether a store sets elements of a scatter to the neutral element. In the program, a
+/// scatter sets its whole tensor, also rows that none of its instances belongs to.
+fn sets_rows_of_scatter(claimed: &ClaimedStore) -> bool {
+    claimed.claim.role == ClaimRole::Neutral && is_scatter(claimed.statement)
 }
 
 /// The program and the nest that are compared, with all results of the earlier steps of the proof.
@@ -106,7 +112,8 @@ impl Proof<'_, '_, '_> {
         self.check_equal(&comparison, program, nest)
     }
 
-    /// Checks that data chooses the same element for a store as in the program.
+    /// Checks that data and reduced variables choose the same element for a store as in the
+    /// program.
     fn check_same_target(
         &self,
         comparison: &Comparison,
@@ -114,17 +121,25 @@ impl Proof<'_, '_, '_> {
         nest: Side<InNest>,
         statement: &Instances,
     ) -> ProofResult<()> {
-        let (own, other) = (&statement.statement.indices, &self.nest.sites[nest.owner].store.target.indices);
-        for (index, stored) in own.iter().zip(other) {
-            if own.len() != other.len()
-                || !self.is_same_index(comparison, (program, index), (nest, stored))?
-            {
-                return undecided(
-                    "a data-dependent subscript of a store may differ from that of the program",
-                );
-            }
+        let site = &self.nest.sites[nest.owner];
+        let (own, other) = (&statement.statement.indices, &site.store.target.indices);
+        let chosen = chosen_dimensions(statement);
+        let stored = match self.runs.is_partial_result(nest.owner) {
+            true => dimensions_by_data(site),
+            false if own.len() == other.len() => chosen.clone(),
+            false => Vec::new(),
+        };
+        let is_same = |at: &usize, place: &usize| {
+            self.is_same_index(comparison, (program, &own[*at]), (nest, &other[*place]))
+        };
+        let mut are_same = chosen.len() == stored.len();
+        for (at, place) in chosen.iter().zip(&stored) {
+            are_same = are_same && is_same(at, place)?;
         }
-        Ok(())
+        match are_same {
+            true => Ok(()),
+            false => undecided("a data-dependent subscript of a store may differ from that of the program"),
+        }
     }
 
     /// Shows that the two expressions have the same value in all situations of a comparison, or
@@ -230,6 +245,9 @@ impl Proof<'_, '_, '_> {
                         (comparison.dimensions, source.is_single_valued),
                         version,
                     )?;
+                }
+                Some(claimed) if version.writer.is_none() && sets_rows_of_scatter(claimed) => {
+                    return undecided(format!("a scatter sets elements of `{name}` that no instance writes"));
                 }
                 _ => {
                     let values = &found[comparison.dimensions..];

@@ -14,6 +14,7 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
 use tilewright_codegen::c_family::Launch;
 
 use super::error::GpuError;
@@ -152,6 +153,25 @@ pub(super) trait StreamEvent: Send {
     unsafe fn make_queue_wait(&mut self, queue: Queue) -> Result<(), GpuError>;
 }
 
+/// A launch with the values of its arguments.
+pub(super) struct PreparedLaunch<'a> {
+    /// The index of the kernel in the list that `compile` got.
+    pub(super) kernel: usize,
+    pub(super) launch: &'a Launch,
+    pub(super) arguments: SmallVec<[ArgumentWord; 16]>,
+}
+
+/// Launches that the driver queues as one operation, with the arguments that they were recorded
+/// with.
+pub(super) trait Recording: Send {
+    /// Queues all launches, in their order.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Module::launch`].
+    unsafe fn replay(&self, queue: Queue) -> Result<(), GpuError>;
+}
+
 /// Compiled code on a device.
 pub(super) trait Module: Send + Sync {
     /// The resources of the kernels, in the order of the list that `compile` got.
@@ -170,6 +190,12 @@ pub(super) trait Module: Send + Sync {
         arguments: &[ArgumentWord],
         queue: Queue,
     ) -> Result<(), GpuError>;
+
+    /// Records launches, without queueing any. `None` if this backend cannot.
+    fn record(&self, launches: &[PreparedLaunch<'_>]) -> Result<Option<Box<dyn Recording>>, GpuError> {
+        let _ = launches;
+        Ok(None)
+    }
 }
 
 /// Measures the time between two points of a device's queue.

@@ -14,13 +14,14 @@ use tilewright_codegen::c_family::{Argument, Command, Launch};
 use tilewright_ir::nest::BufferId;
 use tilewright_ir::{Number, Role};
 
-use super::backend::{Address, ArgumentWord, Queue, StreamEvent};
+use super::backend::{Address, ArgumentWord, PreparedLaunch, Queue, StreamEvent};
 use super::buffer::DeviceBuffer;
 use super::commands::{self, Variables, launches};
 use super::device::Device;
 use super::error::GpuError;
 use super::executable::{BufferStorage, Code, GpuExecutable};
 use super::memory::Memory;
+use super::replay::{Plan, Replay};
 use crate::kernel::{RunError, check_status};
 use crate::signature::{Parameter, Signature, check_all};
 use crate::source::Source;
@@ -39,7 +40,7 @@ pub struct GpuBound {
     status: Memory,
     /// The thread that queues a call holds the lock: the launches of two calls must not mix, since
     /// they share the scratch memory.
-    calls: Mutex<CallState>,
+    calls: Mutex<Box<CallState>>,
     /// Whether any call was queued on a stream of another library.
     used_foreign_stream: AtomicBool,
 }
@@ -52,6 +53,8 @@ struct CallState {
     /// The end of the last call, for which the next call waits: the two may be on different
     /// streams, and they share memory.
     last_call: Option<Box<dyn StreamEvent>>,
+    /// The launches of earlier calls.
+    replay: Replay,
 }
 
 /// The copies of the caller's tensors on the device.
@@ -61,10 +64,11 @@ struct Copies {
 }
 
 /// The arguments of one call: the addresses of its tensors, and the bits of its scalars.
-struct CallArguments {
-    inputs: SmallVec<[Address; 8]>,
-    results: SmallVec<[Address; 8]>,
-    scalars: Vec<u64>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallArguments {
+    pub(super) inputs: SmallVec<[Address; 8]>,
+    pub(super) results: SmallVec<[Address; 8]>,
+    pub(super) scalars: Vec<u64>,
 }
 
 impl GpuExecutable {
@@ -86,7 +90,10 @@ impl GpuExecutable {
         let parameters = &code.signature.constants;
         check_all("constant inputs", parameters, constants.iter().map(|buffer| buffer.layout()))?;
         check_device(&code.device, parameters, constants.iter().copied())?;
-        let buffer_memory = code.storage.iter().map(|place| memory_for(&code.device, *place, constants));
+        let blocks = code.commands.scratch.iter().map(|block| Memory::zeroed(&code.device, block.bytes));
+        let scratch = blocks.map(|block| block.map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let of_buffer = |place: &BufferStorage| memory_for(&code.device, *place, constants, &scratch);
+        let buffer_memory = code.storage.iter().map(of_buffer);
         let held = buffer_memory.collect::<Result<Vec<_>, _>>()?;
         let status = Memory::zeroed(&code.device, size_of::<i64>())?;
         let (calls, used_foreign_stream) = (Mutex::default(), AtomicBool::new(false));
@@ -102,10 +109,12 @@ fn memory_for(
     device: &Device,
     place: BufferStorage,
     constants: &[&DeviceBuffer],
+    scratch: &[Arc<Memory>],
 ) -> Result<Option<Arc<Memory>>, GpuError> {
     Ok(match place {
         BufferStorage::FromCaller(Source::Constant(at)) => Some(Arc::clone(constants[at].memory())),
         BufferStorage::Owned(bytes) => Some(Arc::new(Memory::zeroed(device, bytes)?)),
+        BufferStorage::Scratch(block) => Some(Arc::clone(&scratch[block])),
         BufferStorage::FromCaller(Source::Input(_) | Source::Result(_)) | BufferStorage::KernelLocal => None,
     })
 }
@@ -148,14 +157,14 @@ impl GpuBound {
         check_all("inputs", &signature.inputs, inputs.iter().map(View::layout))?;
         check_all("results", &signature.results, results.iter().map(|view| view.layout()))?;
         let mut calls = self.lock();
-        let CallState { copies, last_call: last } = &mut *calls;
+        let CallState { copies, last_call: last, replay } = &mut **calls;
         let copies = match copies {
             Some(copies) => copies,
             none => none.insert(Copies::new(&self.code)?),
         };
         copies.upload(&signature.results, inputs, results)?;
         let arguments = CallArguments::new(copies.inputs.iter(), copies.results.iter(), scalars);
-        self.queue(&self.code.commands.body, &arguments, Queue::Device, last)?;
+        self.queue_call(&arguments, Queue::Device, last, Some(replay))?;
         self.wait_for(last)?;
         copies.download(results)
     }
@@ -170,7 +179,8 @@ impl GpuBound {
         scalars: &[Number],
     ) -> Result<(), RunError> {
         let arguments = self.check_arguments(inputs, results, scalars)?;
-        Ok(self.queue(&self.code.commands.body, &arguments, Queue::Device, &mut self.lock().last_call)?)
+        let CallState { last_call, replay, .. } = &mut **self.lock();
+        Ok(self.queue_call(&arguments, Queue::Device, last_call, Some(replay))?)
     }
 
     /// Queues a call on a CUDA stream of another library, like one of that library's kernels; 0 is
@@ -195,15 +205,15 @@ impl GpuBound {
             return Err(GpuError::CannotCapture.into());
         }
         self.used_foreign_stream.store(true, Ordering::Relaxed);
-        let mut calls = self.lock();
-        let last = &mut calls.last_call;
-        // A captured call runs later, and there is nothing to wait for.
+        let CallState { last_call: last, replay, .. } = &mut **self.lock();
+        // A captured call runs later, and there is nothing to wait for. Its kernels become part of
+        // the graph that the other library captures.
         let mut nothing = None;
-        let last = if is_captured { &mut nothing } else { last };
+        let (last, replay) = if is_captured { (&mut nothing, None) } else { (last, Some(replay)) };
         if self.shares_memory() && !is_captured && last.is_none() {
             *last = Some(streams.new_event()?);
         }
-        self.queue(&self.code.commands.body, &arguments, Queue::Foreign(stream), last)?;
+        self.queue_call(&arguments, Queue::Foreign(stream), last, replay)?;
         // The lock is still held, so the failure that is reported is that of this call.
         if self.may_fail() { self.wait_for(last) } else { Ok(()) }
     }
@@ -227,7 +237,9 @@ impl GpuBound {
 
     /// Checks whether calls write to memory that is not the caller's.
     fn shares_memory(&self) -> bool {
-        self.may_fail() || self.code.storage.iter().any(|place| matches!(place, BufferStorage::Owned(_)))
+        let owns =
+            |place: &BufferStorage| matches!(place, BufferStorage::Owned(_) | BufferStorage::Scratch(_));
+        self.may_fail() || self.code.storage.iter().any(owns)
     }
 
     /// Checks whether a call may find a subscript outside of its tensor. Only a wait reports that,
@@ -264,7 +276,7 @@ impl GpuBound {
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
         let arguments = CallArguments { inputs: SmallVec::new(), results: SmallVec::new(), scalars };
-        self.queue(&self.code.commands.setup, &arguments, Queue::Device, &mut None)?;
+        self.queue(&self.code.commands.setup, &arguments, Queue::Device)?;
         self.wait()
     }
 
@@ -284,27 +296,32 @@ impl GpuBound {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, CallState> {
+    fn lock(&self) -> MutexGuard<'_, Box<CallState>> {
         // A thread that panicked leaves nothing incomplete but a call that nobody waits for.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues all kernels of a list of commands, behind the last call.
-    fn queue(
+    /// Queues the kernels of a call, behind the last call. With `replay`, launches that are
+    /// repeated with the same arguments are recorded and queued as one operation.
+    fn queue_call(
         &self,
-        commands: &[Command],
-        call_arguments: &CallArguments,
+        arguments: &CallArguments,
         queue: Queue,
         last: &mut Option<Box<dyn StreamEvent>>,
+        replay: Option<&mut Replay>,
     ) -> Result<(), GpuError> {
         if let Some(last) = last {
             // SAFETY: the caller that named a stream of another library guarantees that it belongs
             // to the device.
             unsafe { last.make_queue_wait(queue)? };
         }
-        commands::run(commands, &mut |launch, variables| {
-            self.queue_kernel(launch, variables, call_arguments, queue)
-        })?;
+        let is_replayed = match replay {
+            Some(replay) => self.replay(arguments, queue, replay)?,
+            None => false,
+        };
+        if !is_replayed {
+            self.queue(&self.code.commands.body, arguments, queue)?;
+        }
         match last {
             // SAFETY: as above.
             Some(last) => unsafe { last.record_on(queue) },
@@ -312,25 +329,70 @@ impl GpuBound {
         }
     }
 
-    fn queue_kernel(
+    /// Queues a call as one operation. Returns false if its launches must be queued one by one.
+    fn replay(&self, arguments: &CallArguments, queue: Queue, replay: &mut Replay) -> Result<bool, GpuError> {
+        let recording = match replay.plan(arguments) {
+            Plan::Launch => return Ok(false),
+            Plan::Replay(recording) => Some(recording),
+            Plan::Record => {
+                let launches = self.prepared_launches(arguments)?;
+                if !replay.is_worthwhile(launches.len()) {
+                    return Ok(false);
+                }
+                // A device that cannot record now can still launch. If it can do neither, the
+                // launches report the failure.
+                replay.keep(self.code.module.record(&launches).unwrap_or(None))
+            }
+        };
+        match recording {
+            // SAFETY: as in `queue`; the arguments are those of the recording.
+            Some(recording) => unsafe { recording.replay(queue) }.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The launches of a call, in order.
+    fn prepared_launches(&self, arguments: &CallArguments) -> Result<Vec<PreparedLaunch<'_>>, GpuError> {
+        let mut prepared = Vec::new();
+        commands::run(&self.code.commands.body, &mut |launch, variables| {
+            prepared.extend(self.prepare(launch, variables, arguments)?);
+            Ok(())
+        })?;
+        Ok(prepared)
+    }
+
+    /// Queues all kernels of a list of commands.
+    fn queue(&self, commands: &[Command], arguments: &CallArguments, queue: Queue) -> Result<(), GpuError> {
+        commands::run(commands, &mut |launch, variables| {
+            let Some(PreparedLaunch { kernel, arguments, .. }) =
+                self.prepare(launch, variables, arguments)?
+            else {
+                return Ok(());
+            };
+            // SAFETY: when the code was compiled, the kernels were checked to take these arguments.
+            // Every buffer was checked to have the type and shape that the code was generated for.
+            // The caller that named a stream of another library guarantees that it belongs to the
+            // device.
+            unsafe { self.code.module.launch(kernel, launch, &arguments, queue) }
+        })
+    }
+
+    /// The kernel and the arguments of a launch; none if its grid is empty.
+    fn prepare<'a>(
         &self,
-        launch: &Launch,
+        launch: &'a Launch,
         variables: &Variables,
         call_arguments: &CallArguments,
-        queue: Queue,
-    ) -> Result<(), GpuError> {
+    ) -> Result<Option<PreparedLaunch<'a>>, GpuError> {
         if launch.grid.contains(&0) {
-            return Ok(());
+            return Ok(None);
         }
         let kernel = self.code.kernels.get(&launch.kernel);
         let kernel = *kernel.ok_or_else(|| GpuError::NoKernel(launch.kernel.clone()))?;
         let words =
             launch.arguments.iter().map(|argument| self.argument_word(argument, variables, call_arguments));
-        let words = words.collect::<Result<SmallVec<[ArgumentWord; 16]>, _>>()?;
-        // SAFETY: when the code was compiled, the kernels were checked to take these arguments.
-        // Every buffer was checked to have the type and shape that the code was generated for. The
-        // queue is as in `queue`.
-        unsafe { self.code.module.launch(kernel, launch, &words, queue) }
+        let arguments = words.collect::<Result<SmallVec<[ArgumentWord; 16]>, _>>()?;
+        Ok(Some(PreparedLaunch { kernel, launch, arguments }))
     }
 
     /// The value that a kernel gets for an argument.
@@ -364,6 +426,7 @@ impl GpuBound {
             BufferStorage::FromCaller(Source::Result(at)) => call_arguments.results.get(at).copied(),
             BufferStorage::FromCaller(Source::Constant(_))
             | BufferStorage::Owned(_)
+            | BufferStorage::Scratch(_)
             | BufferStorage::KernelLocal => {
                 self.buffer_memory[buffer.index()].as_ref().map(|memory| memory.address())
             }

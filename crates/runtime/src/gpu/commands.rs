@@ -36,17 +36,17 @@ impl Variables {
 }
 
 /// Executes commands, and calls `launch` for one kernel after the other.
-pub(super) fn run(
-    commands: &[Command],
-    launch: &mut dyn FnMut(&Launch, &Variables) -> Result<(), GpuError>,
+pub(super) fn run<'a>(
+    commands: &'a [Command],
+    launch: &mut dyn FnMut(&'a Launch, &Variables) -> Result<(), GpuError>,
 ) -> Result<(), GpuError> {
     run_with_variables(&mut Variables::default(), commands, launch)
 }
 
-fn run_with_variables(
+fn run_with_variables<'a>(
     variables: &mut Variables,
-    commands: &[Command],
-    launch: &mut dyn FnMut(&Launch, &Variables) -> Result<(), GpuError>,
+    commands: &'a [Command],
+    launch: &mut dyn FnMut(&'a Launch, &Variables) -> Result<(), GpuError>,
 ) -> Result<(), GpuError> {
     for command in commands {
         match command {

@@ -46,6 +46,8 @@ pub(super) enum BufferStorage {
     FromCaller(Source),
     /// Memory of this many bytes, which the program owns for as long as it is bound.
     Owned(usize),
+    /// A block of scratch memory, by its number in the generated code. Several buffers share it.
+    Scratch(usize),
     /// Inside of a kernel, such as registers and shared memory.
     KernelLocal,
 }
@@ -133,9 +135,12 @@ fn buffer_storage(
     };
     let places: Option<Vec<BufferStorage>> = nest.buffers.iter().map(storage).collect();
     let mut places = places.ok_or(GpuError::OutOfMemory { bytes: usize::MAX })?;
-    for (tensor, bytes) in &code.scratch {
-        let storage = places.get_mut(tensor.index()).filter(|place| **place == BufferStorage::KernelLocal);
-        *storage.ok_or_else(|| missing_on_host("a scratch buffer"))? = BufferStorage::Owned(*bytes);
+    for (at, block) in code.scratch.iter().enumerate() {
+        for tensor in &block.buffers {
+            let storage =
+                places.get_mut(tensor.index()).filter(|place| **place == BufferStorage::KernelLocal);
+            *storage.ok_or_else(|| missing_on_host("a scratch buffer"))? = BufferStorage::Scratch(at);
+        }
     }
     Ok(places)
 }
@@ -193,7 +198,7 @@ fn argument_bytes(
         }
         Argument::Buffer(tensor) => match places.get(tensor.index()) {
             None | Some(BufferStorage::KernelLocal) => Err(missing_on_host("a buffer")),
-            Some(BufferStorage::FromCaller(_) | BufferStorage::Owned(_)) => Ok(size_of::<u64>()),
+            Some(_) => Ok(size_of::<u64>()),
         },
         Argument::Variable(_) | Argument::Status => Ok(size_of::<u64>()),
     }

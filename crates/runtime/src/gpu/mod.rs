@@ -9,6 +9,7 @@
 //! | [`timing`] | measures how long a call takes, by the device's own clock |
 //! | [`error`] | the errors |
 //! | `commands` | executes the loops and branches of the host around the kernels |
+//! | `replay` | decides when launches are recorded, to be queued as one operation |
 //! | `limits` | checks launches against the limits of a device |
 //! | `memory` | a block of device memory |
 //! | `backend` | the interface of the two backends |
@@ -35,6 +36,7 @@ pub mod executable;
 mod limits;
 mod memory;
 mod opencl;
+mod replay;
 pub mod timing;
 
 pub use backend::KernelResources;

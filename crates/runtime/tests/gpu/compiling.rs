@@ -1,6 +1,6 @@
 //! Errors of compiling code for devices, and the compiler for CUDA without a GPU.
 
-use tilewright_codegen::c_family::{Argument, Command, Dialect, GpuCode};
+use tilewright_codegen::c_family::{Argument, Command, Dialect, GpuCode, ScratchBlock};
 use tilewright_ir::ScalarId;
 use tilewright_ir::nest::BufferId;
 use tilewright_runtime::BuildError;
@@ -53,7 +53,7 @@ fn code_that_contradicts_itself_is_refused() {
         assert_eq!(error, GpuError::MissingOnHost("a buffer".into()));
         let error = with(&|code| code.body = call("add", &[Argument::Scalar(ScalarId(4))]));
         assert_eq!(error, GpuError::MissingOnHost("a scalar".into()));
-        let error = with(&|code| code.scratch = vec![(BufferId(1), 8)]);
+        let error = with(&|code| code.scratch = vec![ScratchBlock { bytes: 8, buffers: vec![BufferId(1)] }]);
         assert_eq!(error, GpuError::MissingOnHost("a scratch buffer".into()));
         let error = with(&|code| code.checks = vec![crate::case::check_of(9)]);
         assert_eq!(error, GpuError::MissingOnHost("the buffer of a check".into()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ndarray::Array1;
 use tilewright_codegen::c_family::gpu_code;
+use tilewright_interp::seed;
 use tilewright_ir::nest::{
     Access, Atom, Axis, BufferId, Data, Expr, ExprKind, For, If, IndexExpr, LoopKind, LoopNest, LoopVarId,
     Stmt, Store,
@@ -11,10 +12,11 @@ use tilewright_ir::nest::{
 use tilewright_ir::{BinaryOp, DType, Number, Origin, Program, ScalarId, verify_nest};
 use tilewright_runtime::gpu::{Device, GpuBound, GpuExecutable, compile_cuda};
 use tilewright_runtime::{RunError, View, ViewMut};
+use tilewright_schedule::{apply, default_schedule};
 use tilewright_target::Gpu;
 
 use crate::case::{nest, on_every_device, program, skip};
-use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_of};
+use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_agrees_on, nest_of};
 
 fn access(buffer: u32, index: &IndexExpr) -> Access {
     Access { tensor: BufferId(buffer), indices: vec![index.clone()], origin: Origin::default() }
@@ -48,7 +50,14 @@ fn scaled() -> (Program, LoopNest) {
         let s = Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(0)) };
         let product = Expr::binary(BinaryOp::Mul, load(DType::Float32, 0, at), s);
         let value = Expr::binary(BinaryOp::Add, product, load(DType::Float32, 1, at));
-        Store { target: access(2, at), value, reduce: None, is_asynchronous: false, claim: None }
+        Store {
+            target: access(2, at),
+            value,
+            reduce: None,
+            is_asynchronous: false,
+            is_atomic: false,
+            claim: None,
+        }
     });
     verify_nest(&nest).unwrap();
     (program, nest)
@@ -69,6 +78,7 @@ fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
             value: load(DType::Float32, 0, &gathered),
             reduce: None,
             is_asynchronous: false,
+            is_atomic: false,
             claim: None,
         }
     });
@@ -105,7 +115,14 @@ fn squares() -> (Program, LoopNest) {
             Expr::binary(BinaryOp::Mul, load(DType::Float32, buffer, at), load(DType::Float32, buffer, at))
         };
         let value = Expr::binary(BinaryOp::Sub, square(0), square(1));
-        Store { target: access(2, at), value, reduce: None, is_asynchronous: false, claim: None }
+        Store {
+            target: access(2, at),
+            value,
+            reduce: None,
+            is_asynchronous: false,
+            is_atomic: false,
+            claim: None,
+        }
     });
     verify_nest(&nest).unwrap();
     (program, nest)
@@ -216,4 +233,97 @@ fn numbers_are_rounded_once_to_16_bits() {
         );
     });
     compiles_as_cuda(&case);
+}
+
+/// A chain of stages, each of which needs only the one before.
+const CHAIN: Case = Case {
+    source: "def chain(float(N) x) -> (y) {
+        a(i) = sin(x(i)) + sin(x(N - 1 - i))  b(i) = sin(a(i)) + sin(a(N - 1 - i))
+        c(i) = sin(b(i)) + sin(b(N - 1 - i))  d(i) = sin(c(i)) + sin(c(N - 1 - i))
+        y(i) = sin(d(i)) + sin(d(N - 1 - i)) }",
+    sizes: &[("N", 1000)],
+    steps: "",
+};
+
+#[test]
+fn scratch_buffers_share_memory_when_they_take_turns() {
+    let (_, nest) = nest_of(&CHAIN, &Gpu::h200());
+    let code = gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "chain").unwrap();
+    let shared: Vec<(usize, usize)> =
+        code.scratch.iter().map(|block| (block.bytes, block.buffers.len())).collect();
+    assert_eq!(shared, [(4000, 2), (4000, 2)]);
+    on_every_device(|device| agrees(device, &CHAIN));
+}
+
+#[test]
+fn functions_of_constants_are_numbers() {
+    let case = Case {
+        source: "def f(float(N) x) -> (y) { y(i) = x(i) * (exp(-0.5 * 1.5 * 1.5) / sqrt(2 * 3.14159265)) }",
+        sizes: &[("N", 100)],
+        steps: "",
+    };
+    let (_, nest) = nest_of(&case, &Gpu::h200());
+    let text = gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "f").unwrap().text;
+    assert!(!text.contains("expf") && !text.contains("sqrtf"), "{text}");
+    assert!(text.contains(&format!("{:?}f", (-1.125f64).exp() as f32)), "{text}");
+    on_every_device(|device| agrees(device, &case));
+}
+
+/// Loads of an operand need not wait for stores to the result, although the kernel reads that too.
+#[test]
+fn operands_of_a_recurrence_are_restrict() {
+    let case = Case {
+        source: "def scan(float(H, W) I) -> (b) {
+            b(0, x) = I(0, x)
+            for y in 1:H { b(y, x) = 0.5 * b(y - 1, x) + I(y, x) } }",
+        sizes: &[("H", 50), ("W", 70)],
+        steps: "",
+    };
+    let (_, nest) = nest_of(&case, &Gpu::h200());
+    let text = gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "scan").unwrap().text;
+    let scan = text.lines().find(|line| line.contains("scan_2(")).unwrap();
+    assert!(scan.contains("const float* __restrict__ I") && scan.contains("(float* b"), "{scan}");
+    on_every_device(|device| agrees(device, &case));
+    compiles_as_cuda(&case);
+}
+
+#[test]
+fn subscripts_that_are_clamped_to_their_dimension_are_not_checked() {
+    let case = |source: &'static str| Case { source, sizes: &[("N", 100), ("K", 9)], steps: "" };
+    let text_of = |source: &'static str| {
+        let (_, nest) = nest_of(&case(source), &Gpu::h200());
+        gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "f").unwrap()
+    };
+    let clamp = "def f(float(N) x, int32(K) i) -> (y) { y(k) = x(clamp(i(k), 0, N - 1)) }";
+    on_every_device(|device| agrees(device, &case(clamp)));
+    let clamped = text_of(clamp);
+    assert!(clamped.checks.is_empty() && !clamped.text.contains("tw_checked"), "{}", clamped.text);
+    let narrow = text_of("def f(float(256) x, uint8(K) i) -> (y) { y(k) = x(i(k)) }");
+    assert!(narrow.checks.is_empty(), "{}", narrow.text);
+    let beyond = text_of("def f(float(N) x, int32(K) i) -> (y) { y(k) = x(min(max(i(k), 0), N)  % N) }");
+    assert!(beyond.checks.is_empty(), "{}", beyond.text);
+    let open = text_of("def f(float(N) x, int32(K) i) -> (y) { y(k) = x(max(i(k), 0)) }");
+    assert_eq!(open.checks.len(), 1, "{}", open.text);
+}
+
+#[test]
+fn floats_beyond_an_integer_type_saturate() {
+    let values = [0.0, -0.9, 1.5, 127.9, 128.0, -128.9, 255.7, 300.0, 65535.9, 7e4, -4e4, 2147483520.0];
+    let extremes = [2147483648.0, -2147483904.0, 4294967040.0, 5e9, -1e30, f64::INFINITY, f64::NEG_INFINITY];
+    let values: Vec<f64> = values.into_iter().chain(extremes).chain([f64::NAN]).collect();
+    for dtype in ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"] {
+        let source = format!("def f(float(N) x) -> (y) {{ y(i) = {dtype}(x(i)) }}");
+        let program = program(&source, &[("N", values.len() as i64)]);
+        let schedule = default_schedule(&program, &Gpu::h200());
+        let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
+        let mut inputs = seed::inputs(&program, 1).unwrap();
+        let x = inputs.tensors.get_mut("x").unwrap();
+        values.iter().enumerate().for_each(|(at, value)| x.set(at, Number::Float(*value)));
+        on_every_device(|device| nest_agrees_on(device, &program, &nest, inputs.clone()));
+        let text = gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "f").unwrap().text;
+        match compile_cuda(&text, Gpu::h200().architecture) {
+            Err(tilewright_runtime::gpu::GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
+            compiled => assert!(compiled.is_ok(), "{text}"),
+        }
+    }
 }

@@ -307,6 +307,7 @@ fn one_after_the_other() -> (Program, LoopNest) {
             value,
             reduce: None,
             is_asynchronous: false,
+            is_atomic: false,
             claim: None,
         })
     };

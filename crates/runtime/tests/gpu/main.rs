@@ -24,6 +24,7 @@ mod integers;
 mod lanes;
 mod quotients;
 mod running;
+mod scattered;
 mod scheduled;
 mod serpentine;
 mod timing;

@@ -2,7 +2,7 @@
 //! checks, host loops.
 
 use ndarray::{Array1, Array2, s};
-use tilewright_codegen::c_family::{Argument, Command, GpuCode};
+use tilewright_codegen::c_family::{Argument, Command, GpuCode, ScratchBlock};
 use tilewright_ir::nest::{BufferId, IndexExpr, LoopNest, LoopVarId, Scope};
 use tilewright_ir::{DType, Number, Origin, Program, ScalarId, Tensor};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuError, GpuExecutable};
@@ -260,7 +260,7 @@ fn layer(device: &Device) -> GpuExecutable {
     ];
     let mut code = code(device, LAYER, body);
     code.setup = vec![launch("pack", 24, &buffers(&[w, backward]))];
-    code.scratch = vec![(BufferId(products), 4 * 960)];
+    code.scratch = vec![ScratchBlock { bytes: 4 * 960, buffers: vec![BufferId(products)] }];
     build(&program, &nest, code, device)
 }
 
@@ -280,6 +280,35 @@ fn every_bind_has_its_own_constants() {
                 assert_eq!(y, sign * (&x * *w) + 0.5);
             }
         }
+    });
+}
+
+/// From the second call with the same arguments on, a device that can records the launches. Every
+/// call must still read what its tensors and scalars are now.
+#[test]
+fn repeated_calls_read_their_tensors_and_scalars_anew() {
+    on_every_device(|device| {
+        let w = numbers(24, 1);
+        let layer = layer(device).bind(&[w.view().into()]).unwrap();
+        let upload = |seed: usize| {
+            let x = numbers(960, seed).into_shape_with_order((40, 24)).unwrap();
+            (DeviceBuffer::from_view(device, &x.view().into()).unwrap(), x)
+        };
+        let mut inputs = [upload(3), upload(4)];
+        let mut results = [0, 1].map(|_| DeviceBuffer::zeros(device, DType::Float32, &[40, 24]).unwrap());
+        // The number of the tensors, and the scalar. Data changes between calls.
+        let calls = [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (0, 0), (0, 2), (0, 2), (0, 2), (1, 2)];
+        for (round, (at, s)) in calls.into_iter().enumerate() {
+            let changed = numbers(960, 100 + round).into_shape_with_order((40, 24)).unwrap();
+            inputs[at].0.upload(&changed.view().into()).unwrap();
+            inputs[at].1 = changed;
+            let scalars = [Number::Float(s.into()), Number::Int(0)];
+            layer.launch(&[&inputs[at].0], &mut [&mut results[at]], &scalars).unwrap();
+            let mut y = Array2::<f32>::zeros((40, 24));
+            results[at].download(&mut y.view_mut().into()).unwrap();
+            assert_eq!(y, &inputs[at].1 * &w + s as f32, "call {round}");
+        }
+        layer.wait().unwrap();
     });
 }
 
@@ -601,7 +630,7 @@ fn memory_that_is_not_there_is_an_error() {
         let error = DeviceBuffer::zeros(device, DType::Float32, &[usize::MAX, 3]).unwrap_err();
         assert!(matches!(error, RunError::Tensor(_)), "{error}");
         let mut code = code(device, crate::case::ADD, vec![launch("add", LENGTH, &buffers(&[0, 1, 2]))]);
-        code.scratch = vec![(BufferId(3), 1 << 60)];
+        code.scratch = vec![ScratchBlock { bytes: 1 << 60, buffers: vec![BufferId(3)] }];
         let program =
             program("def add(float(N) a, float(N) b) -> (c) { c(i) = a(i) + b(i) }", &[("N", 1000)]);
         let nest = nest(&program, &["a", "b", "c"], &[buffer("large", &[1 << 58], Scope::Scratch)]);

@@ -34,6 +34,7 @@ impl<'a> Draft<'a> {
             body: Vec::new(),
             prefetches: Vec::new(),
             pipelines: Vec::new(),
+            kept_parts: Vec::new(),
             links: Links::default(),
             replaced_loops: Table::default(),
             tensors: Arc::new(named.collect()),
@@ -127,6 +128,7 @@ impl<'a> Draft<'a> {
             role,
             owner,
             is_unchanged: true,
+            slides: false,
             guards: Vec::new(),
         });
         (new, IndexExpr::var(new).add(&from))

@@ -1,7 +1,7 @@
 //! Finds statements, loops and tensors of a draft by the names that a schedule uses, the loops
 //! around them, and the statements that write or read a tensor.
 
-use tilewright_ir::nest::{Access, BufferId, IndexExpr, LoopVarId};
+use tilewright_ir::nest::{Access, BufferId, LoopVarId};
 
 use super::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
@@ -61,11 +61,16 @@ impl Draft<'_> {
     }
 
     /// Returns true when a statement reduces the iterations of a loop into one element, or into
-    /// elements that data chooses.
+    /// elements that data chooses. A scatter that sets its whole tensor to the neutral element at
+    /// once reduces all of its iterations into one tensor.
     pub fn is_reduced_by(&self, var: LoopVarId, statement: StatementId) -> bool {
         let own = self.loop_of(var);
-        let scatters = || self.statement(statement).target.indices.iter().any(IndexExpr::has_data);
-        own.owner == Some(statement) && (own.role == LoopRole::Reduction || scatters())
+        let is_one_tensor = || {
+            self.is_scatter(statement)
+                && !self.statement(statement).is_partial
+                && !self.resets_rows(statement)
+        };
+        own.owner == Some(statement) && (own.role == LoopRole::Reduction || is_one_tensor())
     }
 
     /// The tensor or buffer of this name.

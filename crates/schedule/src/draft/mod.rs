@@ -24,6 +24,7 @@ mod prefetch;
 mod reduction;
 pub(crate) mod region;
 pub(crate) mod rewrite;
+mod scatter;
 pub(crate) mod simplify;
 mod table;
 mod tree;
@@ -70,6 +71,7 @@ pub(crate) struct Draft<'a> {
     /// The pipelined loops, each with its number of stages: copies run `stages - 1` iterations
     /// ahead.
     pub pipelines: Vec<(LoopVarId, i64)>,
+    pub kept_parts: Vec<KeptParts>,
     links: Links,
     /// The names of loops that steps have replaced, each with the step that did so. For messages.
     pub replaced_loops: Table<(String, String)>,
@@ -103,6 +105,15 @@ pub(crate) struct DraftBuffer {
     users: Vec<StatementId>,
 }
 
+/// A buffer that keeps what earlier iterations of these loops have computed, for later ones.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptParts {
+    pub tensor: BufferId,
+    /// The loops inside the one in whose iterations the buffer exists, up to the loop at which the
+    /// tensor is computed, outermost first.
+    pub loops: Vec<LoopVarId>,
+}
+
 /// A loop from 0 to its extent.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
@@ -115,6 +126,9 @@ pub(crate) struct Loop {
     pub owner: Option<StatementId>,
     /// Whether no step has changed the loop: it still runs over the whole range of its variable.
     pub is_unchanged: bool,
+    /// Whether the loop computes only the rows that earlier iterations of a loop around it have
+    /// not: its extent is smaller in later iterations.
+    pub slides: bool,
     /// Conditions for an iteration to run: an iteration in which one of these expressions is
     /// negative does nothing.
     pub guards: Vec<IndexExpr>,

@@ -14,9 +14,8 @@ impl Draft<'_> {
     /// The loop before which a reduction sets its elements to the neutral element; none if it does
     /// so right before the update.
     pub fn reset_loop(&self, id: StatementId) -> Option<LoopVarId> {
-        let own = self.loops_owned_by(id);
-        if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
-            return own.first().copied();
+        if self.is_scatter(id) {
+            return self.reset_loop_of_scatter(id);
         }
         if self.misses_partial_totals(id) {
             return self.outermost_loop_of_totals(id);
@@ -62,7 +61,7 @@ impl Draft<'_> {
 
     /// Expressions that are at least 0 where a statement's subscripts do not run past the end of
     /// their buffer. The bound of a quotient is stated for its dividend, because the guards of
-    /// fused loops have that form.
+    /// fused loops have that form. Subscripts that depend on data are checked where they are used.
     pub fn subscript_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
         let target = &self.statement(id).target;
         let shape = &self.buffers[target.tensor.index()].buffer.shape;
@@ -70,7 +69,7 @@ impl Draft<'_> {
             Some((whole, by)) => IndexExpr::constant(extent * by - 1).sub(&whole),
             None => IndexExpr::constant(extent - 1).sub(index),
         };
-        target.indices.iter().zip(shape).map(bound).collect()
+        target.indices.iter().zip(shape).filter(|(index, _)| !index.has_data()).map(bound).collect()
     }
 
     /// Returns true when a loop is inside the one in whose iterations a buffer is allocated.
@@ -80,7 +79,7 @@ impl Draft<'_> {
     }
 
     /// The outermost loop inside the allocation of the partial totals.
-    fn outermost_loop_of_totals(&self, id: StatementId) -> Option<LoopVarId> {
+    pub(super) fn outermost_loop_of_totals(&self, id: StatementId) -> Option<LoopVarId> {
         let statement = self.statement(id);
         let allocated_at = self.buffers[statement.target.tensor.index()].allocated_at;
         let path = self.path(id);
@@ -99,7 +98,8 @@ impl Draft<'_> {
     pub fn combined_thread_loop(&self, id: StatementId) -> Option<LoopVarId> {
         let over_threads = |var: &LoopVarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
         let reduced = |var: &LoopVarId| self.loop_of(*var).role == LoopRole::Reduction;
-        self.loops_owned_by(id).into_iter().find(|var| reduced(var) && over_threads(var))
+        let own = self.loops_owned_by(id).into_iter().find(|var| reduced(var) && over_threads(var));
+        own.filter(|_| !self.is_scatter(id))
     }
 
     /// Checks whether the threads of a reduction loop can be combined along this axis, and returns

@@ -83,17 +83,31 @@ impl Draft<'_> {
             let bounds = accesses
                 .iter()
                 .map(|(statement, indices)| self.bounds_inside(*statement, &indices[at], &around));
-            let joined = bounds.reduce(|left, right| {
-                let ((low, high), (other_low, other_high)) = (left?, right?);
-                Some((low.minimum(&other_low), high.maximum(&other_high)))
-            });
-            let interval = joined.flatten().and_then(|(low, high)| match padded.contains(&at) {
+            let interval = join(bounds).and_then(|(low, high)| match padded.contains(&at) {
                 true => unclipped(low, &high, &outer),
                 false => clip(&low, &high, *extent, &outer),
             });
             interval.unwrap_or_else(|| Interval::whole(*extent))
         };
         shape.iter().enumerate().map(dimension).collect()
+    }
+
+    /// The least and the greatest subscript of these accesses in one dimension, in one iteration
+    /// of the loop `at`. The bounds leave out that subscripts are clamped to a constant, so they
+    /// may be outside of the tensor.
+    pub fn bounds_without_clamps(
+        &self,
+        accesses: &[(StatementId, Access)],
+        dimension: usize,
+        at: LoopVarId,
+    ) -> Option<(IndexExpr, IndexExpr)> {
+        let around = self.loops_up_to(at);
+        let outer = self.ranges_of(&around);
+        let bounds = accesses.iter().map(|(statement, access)| {
+            let (low, high) = self.bounds_inside(*statement, &access.indices[dimension], &around)?;
+            Some((without_clamps(&low, End::Low, &outer), without_clamps(&high, End::High, &outer)))
+        });
+        join(bounds).map(|(low, high)| (outer.simplify(&low), outer.simplify(&high)))
     }
 
     /// The loop and all loops around it, outermost first.
@@ -114,7 +128,11 @@ impl Draft<'_> {
         let everywhere = self.ranges_of(&path);
         let mut inside = Ranges::default();
         for var in path.iter().filter(|var| !around.contains(var)) {
-            inside.set_extent(*var, everywhere.greatest_value(&self.loop_of(*var).extent)?);
+            let own = self.loop_of(*var);
+            inside.set_extent(*var, everywhere.greatest_value(&own.extent)?);
+            if own.slides && own.extent.vars().iter().all(|var| around.contains(var)) {
+                inside.set_exact_extent(*var, own.extent.clone());
+            }
         }
         let multiples = self.statement(statement).required_multiples(&everywhere);
         let bounds =
@@ -125,6 +143,15 @@ impl Draft<'_> {
     }
 }
 
+/// The bounds that contain all of the given ones; none if one of them is not known.
+fn join(mut bounds: impl Iterator<Item = Option<(IndexExpr, IndexExpr)>>) -> Option<(IndexExpr, IndexExpr)> {
+    let first = bounds.next()??;
+    bounds.try_fold(first, |(low, high), other| {
+        let (other_low, other_high) = other?;
+        Some((low.minimum(&other_low), high.maximum(&other_high)))
+    })
+}
+
 /// The interval from `low` to `high`.
 fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interval> {
     let extent = outer.greatest_value(&high.sub(&low).offset(1)).filter(|extent| *extent >= 1)?;
@@ -132,7 +159,7 @@ fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interva
 }
 
 /// The interval from `low` to `high`, clipped to `0..extent`.
-fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
+pub(crate) fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
     let (low, high) = (&without_clamps(low, End::Low, outer), &without_clamps(high, End::High, outer));
     let size = outer.greatest_value(&high.sub(low).offset(1))?;
     if size >= extent || size < 1 {

@@ -59,18 +59,24 @@ pub(crate) fn split_minima<I: Ids>(expr: &IndexExpr<I>) -> Vec<IndexExpr<I>> {
 pub(crate) struct Ranges<I: Ids = InNest> {
     /// The number of values of each variable, counted from 0.
     extents: BTreeMap<I::Var, i64>,
+    /// The number of values of some variables, in terms of others. More precise than the largest
+    /// number, where a bound is wanted in these terms.
+    exact_extents: BTreeMap<I::Var, IndexExpr<I>>,
     /// Further facts: expressions that are at least 0.
     facts: Vec<IndexExpr<I>>,
 }
 
 impl<I: Ids> Default for Ranges<I> {
     fn default() -> Self {
-        Ranges { extents: BTreeMap::new(), facts: Vec::new() }
+        Ranges { extents: BTreeMap::new(), exact_extents: BTreeMap::new(), facts: Vec::new() }
     }
 }
 
 impl<I: Ids> Knowledge<I> for Ranges<I> {
     fn range(&self, var: I::Var) -> Option<Range<I>> {
+        if let Some(extent) = self.exact_extents.get(&var) {
+            return Some(Range { from: IndexExpr::constant(0), to: extent.clone() });
+        }
         let extent = self.extents.get(&var)?;
         Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant((*extent).max(1)) })
     }
@@ -112,6 +118,11 @@ impl<I: Ids> Ranges<I> {
     /// Fixes the number of values of a variable.
     pub fn set_extent(&mut self, var: I::Var, extent: i64) {
         self.extents.insert(var, extent);
+    }
+
+    /// States the number of values of a variable in terms of others.
+    pub fn set_exact_extent(&mut self, var: I::Var, extent: IndexExpr<I>) {
+        self.exact_extents.insert(var, extent);
     }
 
     /// Removes the range of a variable, so that the variable counts as fixed.

@@ -46,7 +46,7 @@ impl Emitter<'_> {
             && self.draft.combined_thread_loop(id).is_none()
             && dtype.compute_type() != dtype
             && self.draft.outermost_reduction(id) == Some(var)
-            && !statement.target.indices.iter().any(IndexExpr::has_data)
+            && !self.draft.is_scatter(id)
             && !self
                 .draft
                 .loops_in_subscripts(id, var)
@@ -293,6 +293,7 @@ impl Emitter<'_> {
                 value: value.clone(),
                 reduce: None,
                 is_asynchronous: false,
+                is_atomic: false,
                 claim,
             })]
         })
@@ -311,7 +312,14 @@ impl Emitter<'_> {
             };
             let value = Expr { dtype, kind: ExprKind::Load(at(from)) }.cast(compute);
             let claim = claim_in_copy(&claim, renamed);
-            vec![Stmt::Store(Store { target: at(to), value, reduce: None, is_asynchronous: false, claim })]
+            vec![Stmt::Store(Store {
+                target: at(to),
+                value,
+                reduce: None,
+                is_asynchronous: false,
+                is_atomic: false,
+                claim,
+            })]
         })
     }
 }

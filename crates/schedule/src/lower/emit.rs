@@ -6,14 +6,14 @@
 //! accumulated in a buffer, see [`mod@super::accumulate`].
 
 use tilewright_ir::nest::{
-    Access, Allocate, Buffer, BufferId, Claim, ClaimRole, Combine, Expr, For, If, IndexExpr, LoopKind,
-    LoopVar, LoopVarId, Scope, Stmt, Store,
+    Access, Allocate, Buffer, BufferId, ClaimRole, Combine, Expr, For, If, IndexExpr, LoopKind, LoopVar,
+    LoopVarId, Scope, Stmt, Store,
 };
 use tilewright_ir::{LoopNest, ReduceOp, arithmetic, walk};
 
 use super::accumulate::OpenAccumulator;
 use super::claim::claim_in_copy;
-use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, replace_var};
+use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, replace_var};
 use crate::illegal::Illegal;
 
 /// Emits the statements of a draft, before remainders and conditions are handled.
@@ -48,7 +48,7 @@ pub(super) fn emit_alone(draft: &Draft, statement: StatementId) -> Legal<Vec<Stm
 }
 
 /// Wraps statements in a condition, so that they are skipped where a guard is negative.
-fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
+pub(super) fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
     if guards.is_empty() {
         return body;
     }
@@ -193,8 +193,25 @@ impl<'a> Emitter<'a> {
     fn check_combined_threads(&self, var: LoopVarId) -> Legal<()> {
         let own = self.draft.loop_of(var);
         let (LoopRole::Reduction, LoopKind::Thread(axis)) = (own.role, own.kind) else { return Ok(()) };
+        if let Some(scatter) = own.owner.filter(|id| self.draft.is_scatter(*id)) {
+            return self.check_shared_scatter(scatter, var);
+        }
         let refuse = |why| Illegal::Combine { name: self.draft.qualified_loop_name(var), why };
         self.draft.check_combined_threads(var, axis).map_err(refuse)
+    }
+
+    /// Refuses threads that share a scatter inside a loop over other threads, where they cannot
+    /// wait for each other.
+    fn check_shared_scatter(&self, id: StatementId, var: LoopVarId) -> Legal<()> {
+        let Some(around) = self.draft.thread_loop_around_fill(id) else { return Ok(()) };
+        let name = &self.draft.statement(id).name;
+        Err(Illegal::CarriedDependence {
+            name: self.draft.qualified_loop_name(var),
+            why: format!(
+                "its threads wait until `{name}` is set to the neutral element, and cannot wait inside `{}`",
+                self.draft.qualified_loop_name(around)
+            ),
+        })
     }
 
     /// The name of a buffer that is allocated somewhere in the statements.
@@ -230,8 +247,14 @@ impl<'a> Emitter<'a> {
         if let (Some((op, reset)), Some(lane)) = (reduction, self.draft.combined_thread_loop(id)) {
             let reduce = (!reset).then_some(op);
             let claim = self.claim(id, ClaimRole::Value);
-            let store =
-                Store { target, value: statement.value.clone(), reduce, is_asynchronous: false, claim };
+            let store = Store {
+                target,
+                value: statement.value.clone(),
+                reduce,
+                is_asynchronous: false,
+                is_atomic: false,
+                claim,
+            };
             return vec![Stmt::Combine(Combine { lane, op, store })];
         }
         let mut out = Vec::new();
@@ -247,6 +270,7 @@ impl<'a> Emitter<'a> {
             value: statement.value.clone(),
             reduce,
             is_asynchronous: false,
+            is_atomic: self.draft.updates_atomically(id),
             claim,
         }));
         out
@@ -271,7 +295,12 @@ impl<'a> Emitter<'a> {
         let statement = self.draft.statement(id);
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        if self.draft.misses_partial_totals(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
+        let is_whole = match self.draft.is_scatter(id) {
+            true if self.draft.resets_rows(id) => return self.fill_rows(id, &neutral),
+            true => true,
+            false => self.draft.misses_partial_totals(id),
+        };
+        if is_whole {
             let claim = self.claim(id, ClaimRole::Neutral);
             return self.fill(&statement.target, neutral, claim);
         }
@@ -290,28 +319,10 @@ impl<'a> Emitter<'a> {
                 value: neutral.clone(),
                 reduce: None,
                 is_asynchronous: false,
+                is_atomic: false,
                 claim,
             })]
         })
-    }
-
-    /// Sets a whole tensor to one value. `element` is the access by which a statement writes the
-    /// tensor.
-    fn fill(&mut self, element: &Access, value: Expr, claim: Option<Box<Claim>>) -> Vec<Stmt> {
-        let shape = self.buffer(element.tensor).shape.clone();
-        let vars: Vec<LoopVarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
-        let target = access(element.tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
-        let renamed = |index: &IndexExpr| {
-            let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
-            named.fold(index.clone(), |index, (from, to)| replace_var(&index, from, to))
-        };
-        let claim = claim_in_copy(&claim, &renamed);
-        let store = Stmt::Store(Store { target, value, reduce: None, is_asynchronous: false, claim });
-        let loops = vars.into_iter().zip(shape).rev();
-        vec![loops.fold(store, |inner, (var, extent)| {
-            let extent = IndexExpr::constant(extent);
-            Stmt::For(For { var, extent, kind: LoopKind::Serial, body: vec![inner] })
-        })]
     }
 
     pub fn new_var(&mut self, name: &str) -> LoopVarId {

@@ -27,6 +27,7 @@ mod conditions;
 pub(crate) mod effort;
 mod emit;
 mod expand;
+mod fill;
 mod kernels;
 mod operand_registers;
 mod pipeline;

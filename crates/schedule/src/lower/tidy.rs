@@ -92,6 +92,7 @@ fn without_combining(stmt: Stmt) -> Stmt {
 fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {
     own.conditions = own.conditions.iter().map(|condition| ranges.simplify(condition)).collect();
     own.conditions.retain(|condition| !ranges.never_negative(condition));
+    drop_implied_quotients(&mut own.conditions, ranges);
     if own.conditions.is_empty() {
         return tidied(own.then, ranges);
     }
@@ -102,6 +103,22 @@ fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {
     own.then = tidied(own.then, &holding);
     own.otherwise = tidied(own.otherwise, &failing);
     if own.then.is_empty() && own.otherwise.is_empty() { Vec::new() } else { vec![Stmt::If(own)] }
+}
+
+/// Drops conditions on quotients that the other conditions imply: where `t <= 719` holds, `t/36` is
+/// at most 19. Fused loops that are split into rounds have such conditions.
+fn drop_implied_quotients(conditions: &mut Vec<IndexExpr>, ranges: &Ranges) {
+    let is_quotient = |atom: &Atom| matches!(atom, Atom::FloorDiv(_));
+    let mut at = 0;
+    while at < conditions.len() && conditions.len() > 1 {
+        let condition = conditions.remove(at);
+        let is_implied = condition.any_atom(&mut { is_quotient })
+            && ranges.under_conditions(conditions).0.never_negative(&condition);
+        if !is_implied {
+            conditions.insert(at, condition);
+            at += 1;
+        }
+    }
 }
 
 fn tidy_store(mut own: Store, ranges: &Ranges) -> Store {
@@ -188,4 +205,28 @@ fn as_truth(expr: &Expr) -> Option<bool> {
 /// A constant condition.
 pub(super) fn truth(value: bool) -> Expr {
     Expr::literal(DType::Bool, Number::Int(value as i128))
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::nest::LoopVarId;
+
+    use super::*;
+
+    #[test]
+    fn conditions_on_quotients_follow_from_their_dividends() {
+        let [round, thread] = [0, 1].map(|at| IndexExpr::var(LoopVarId(at)));
+        let flat = round.scale(128).add(&thread);
+        let quotient = flat.floor_div(&IndexExpr::constant(36));
+        let mut ranges = Ranges::default();
+        ranges.add_loop(LoopVarId(0), &IndexExpr::constant(6));
+        ranges.add_loop(LoopVarId(1), &IndexExpr::constant(128));
+        let at_most = |value: &IndexExpr, most: i64| IndexExpr::constant(most).sub(value);
+        let mut conditions = vec![at_most(&flat, 719), at_most(&quotient, 19)];
+        drop_implied_quotients(&mut conditions, &ranges);
+        assert_eq!(conditions, [at_most(&flat, 719)]);
+        let mut conditions = vec![at_most(&quotient, 18), at_most(&flat, 719)];
+        drop_implied_quotients(&mut conditions, &ranges);
+        assert_eq!(conditions.len(), 2);
+    }
 }

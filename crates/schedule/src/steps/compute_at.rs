@@ -1,17 +1,24 @@
 //! Applies the step `compute_at P, C.io`: moves the statements of a tensor into a loop of its
-//! consumer, where they compute the part that one iteration needs.
+//! consumer, where they compute the part that one iteration needs. With `store_at`, they compute
+//! only what earlier iterations have not, as [`mod@super::sliding`] determines.
 
-use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId, Scope};
+use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopKind, LoopVarId, Scope};
 
+use super::sliding::{self, Window};
 use crate::draft::region::Interval;
-use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId};
+use crate::draft::{Draft, KeptParts, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
-use crate::step::LoopName;
+use crate::step::{LoopName, Storage};
 
 /// Moves the statements of a tensor into a loop of its consumer, where they compute the part that
 /// one iteration needs. A later statement of the same tensor can be the consumer (the host); then
 /// the statements before it move.
-pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
+pub(super) fn compute_at(
+    draft: &mut Draft,
+    name: &str,
+    at: &LoopName,
+    storage: Option<&Storage>,
+) -> Legal<()> {
     let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
     if let Some(what) = draft.describe_promoted(name) {
         return Err(refuse(format!("it is {what}; the `promote` that makes it decides the loop")));
@@ -41,11 +48,19 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         return Err(refuse(format!("{what}, and these loops would not compute each element just once")));
     }
 
+    let window = match storage {
+        Some(_) if kept => return Err(refuse("it stays whole in memory; leave out `store_at`".to_string())),
+        Some(storage) => Some(sliding::window(draft, tensor, &uses, (place, &region), storage)?),
+        None => None,
+    };
+    let part = window.as_ref().map_or(&region, |window| &window.new_part);
     for producer in &producers {
-        restrict(draft, *producer, place, &region);
+        restrict(draft, *producer, place, part);
     }
-    if !kept {
-        shrink_buffer(draft, tensor, place, &region);
+    match window {
+        Some(window) => keep_parts(draft, tensor, &producers, window),
+        None if kept => {}
+        None => shrink_buffer(draft, tensor, Some(place), &region, None),
     }
     // The moved statements are attached to the current loops: the consumer can no longer move
     // elsewhere without them.
@@ -64,9 +79,9 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     }
 }
 
-/// Returns the reason if the reset of a reduction would run at the wrong time. A scatter resets its
-/// whole tensor, and would do so again in every iteration. A host that resets outside the loop
-/// would reset its elements before the moved statements write them.
+/// Returns the reason if the reset of a reduction would run at the wrong time. A scatter that
+/// resets its whole tensor would do so again in every iteration. A host that resets outside the
+/// loop would reset its elements before the moved statements write them.
 fn resets_elsewhere(
     draft: &Draft,
     place: LoopVarId,
@@ -74,8 +89,8 @@ fn resets_elsewhere(
     host: Option<StatementId>,
 ) -> Option<String> {
     let resets = |id: &StatementId| matches!(draft.statement(*id).reduction(), Some((_, true)));
-    let scatters = |id: &&StatementId| draft.statement(**id).target.indices.iter().any(IndexExpr::has_data);
-    if let Some(scatter) = producers.iter().filter(|id| resets(id)).find(scatters) {
+    let resets_whole = |id: &&StatementId| draft.is_scatter(**id) && !draft.resets_rows(**id);
+    if let Some(scatter) = producers.iter().filter(|id| resets(id)).find(resets_whole) {
         let name = &draft.statement(*scatter).name;
         return Some(format!("`{name}` sets all of it to the neutral element, whichever part is needed"));
     }
@@ -119,16 +134,18 @@ fn producers(
     }
     for producer in &producers {
         let own = draft.loops_owned_by(*producer);
-        if draft.path(*producer) != own {
+        let path = draft.path(*producer);
+        // An ordered loop moves with the statements inside, all of which define the tensor.
+        let moves = |var: &LoopVarId| own.contains(var) || draft.loop_of(*var).role == LoopRole::Ordered;
+        if !path.iter().all(moves) {
             return Err("its statement is inside another loop".to_string());
         }
-        if own.contains(&place) {
+        if path.contains(&place) {
             return Err("that loop belongs to its own statement".to_string());
         }
-        let touched = own.iter().any(|var| !draft.loop_of(*var).is_unchanged)
+        let touched = path.iter().any(|var| !draft.loop_of(*var).is_unchanged)
             || draft.statement(*producer).accumulator.is_some();
-        if touched || own.iter().any(|var| draft.loop_of(*var).kind != tilewright_ir::nest::LoopKind::Serial)
-        {
+        if touched || path.iter().any(|var| draft.loop_of(*var).kind != LoopKind::Serial) {
             return Err("earlier steps have changed its own loops: move it first".to_string());
         }
     }
@@ -198,8 +215,10 @@ fn widen(draft: &Draft, tensor: BufferId, producers: &[StatementId], region: &mu
         let reads: Vec<Access> = statement.reads().into_iter().filter(|read| read.tensor == tensor).collect();
         for (at, index) in statement.target.indices.iter().enumerate() {
             let var = plain_variable(index).filter(|var| own.contains(var));
+            // Where data chooses the element, the dimension stays whole, whatever the data's place.
+            let subscripts = || statement.target.indices.iter().filter(|other| !other.has_data());
             let alone = var.is_some_and(|var| {
-                statement.target.indices.iter().filter(|other| other.mentions(var)).count() == 1
+                subscripts().filter(|other| other.mentions(var)).count() == 1
                     && draft.loop_of(var).role == LoopRole::Spatial
             });
             let elsewhere = reads.iter().any(|read| read.indices[at] != *index);
@@ -344,16 +363,43 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: LoopVarId, region: 
     }
 }
 
-/// Shrinks the buffer to the region, and allocates it in each iteration of the loop.
-fn shrink_buffer(draft: &mut Draft, tensor: BufferId, place: LoopVarId, region: &[Interval]) {
+/// Keeps the parts that iterations compute in a buffer that lives longer than one iteration.
+fn keep_parts(draft: &mut Draft, tensor: BufferId, producers: &[StatementId], window: Window) {
+    for producer in producers {
+        let index = &draft.statement(*producer).target.indices[window.dimension];
+        let own = draft.loops_owned_by(*producer);
+        let sliding: Vec<LoopVarId> = own.into_iter().filter(|var| index.mentions(*var)).collect();
+        sliding.iter().for_each(|var| draft.loops[var.index()].slides = true);
+    }
+    let fold = window.fold.map(|rows| (window.dimension, rows));
+    shrink_buffer(draft, tensor, window.stored_at, &window.stored_part, fold);
+    draft.kept_parts.push(KeptParts { tensor, loops: window.loops });
+}
+
+/// Shrinks the buffer to the region, and allocates it in each iteration of the loop. With `fold`,
+/// the rows of one dimension replace each other in a ring of so many rows.
+fn shrink_buffer(
+    draft: &mut Draft,
+    tensor: BufferId,
+    at: Option<LoopVarId>,
+    region: &[Interval],
+    fold: Option<(usize, i64)>,
+) {
     let users = draft.users(Parent::Body, tensor);
     let buffer = &mut draft.buffers[tensor.index()];
-    buffer.allocated_at = Some(place);
-    buffer.may_be_partial = region.iter().any(Interval::is_clipped);
+    buffer.allocated_at = at;
+    buffer.may_be_partial = fold.is_some() || region.iter().any(Interval::is_clipped);
     buffer.buffer.shape = region.iter().map(|interval| interval.extent).collect();
+    if let Some((dimension, rows)) = fold {
+        buffer.buffer.shape[dimension] = rows;
+    }
     let moved = |access: &Access| {
         let indices = access.indices.iter().zip(region).map(|(index, interval)| index.sub(&interval.low));
-        Access { indices: indices.collect(), ..access.clone() }
+        let mut indices: Vec<IndexExpr> = indices.collect();
+        if let Some((dimension, rows)) = fold {
+            indices[dimension] = indices[dimension].modulo(&IndexExpr::constant(rows));
+        }
+        Access { indices, ..access.clone() }
     };
     let dtype = buffer.buffer.dtype;
     for id in users {

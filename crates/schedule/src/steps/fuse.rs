@@ -32,6 +32,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         role,
         owner,
         is_unchanged: false,
+        slides: false,
         guards: Vec::new(),
     });
     // The innermost loop is the remainder by its extent, the next one the remainder of the

@@ -2,7 +2,8 @@
 //! a loop run.
 //!
 //! Binding a reduction loop to threads combines them: each thread runs one iteration, and together
-//! they make one total.
+//! they make one total. Threads that share a reduction loop of a scatter update elements
+//! atomically.
 
 use tilewright_ir::nest::{LoopKind, LoopVarId};
 use tilewright_target::Capabilities;
@@ -56,6 +57,7 @@ pub(super) fn set_kind(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> 
     if in_order || !draft.may_carry_dependence(var) && !draft.has_unsynchronised_ordered_loop(var) {
         return Ok(());
     }
+    draft.check_private_recurrence(&[var])?;
     let inside = draft.statements_in(draft.body_of(var));
     let why = draft.violated_dependence(&inside).or_else(|| same_elements_written(draft, var, kind, &inside));
     match why {
@@ -148,8 +150,9 @@ fn check_binding(draft: &Draft, var: LoopVarId, target: &LoopName, kind: LoopKin
         _ => return Ok(()),
     };
     check_length(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;
+    let scatters = draft.loop_of(var).owner.is_some_and(|id| draft.is_scatter(id));
     match (draft.loop_of(var).role, kind) {
-        (LoopRole::Reduction, LoopKind::Thread(axis)) => {
+        (LoopRole::Reduction, LoopKind::Thread(axis)) if !scatters => {
             let refuse = |why| Illegal::Combine { name: target.to_string(), why };
             draft.check_combined_threads(var, axis).map_err(refuse)
         }
@@ -162,8 +165,14 @@ fn check_independent(draft: &Draft, var: LoopVarId, target: &LoopName) -> Legal<
         // The dependences of an ordered loop are checked when its kind is set.
         LoopRole::Spatial | LoopRole::Ordered => Ok(()),
         LoopRole::Reduction => {
-            let why = "its iterations are reduced into the same elements; `rfactor` gives each its own total";
-            Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() })
+            let refuse = |why| Illegal::CarriedDependence { name: target.to_string(), why };
+            match draft.loop_of(var).owner.filter(|id| draft.is_scatter(*id)) {
+                Some(scatter) => draft.check_atomic_updates(scatter).map_err(refuse),
+                None => {
+                    let why = "its iterations are reduced into the same elements; `rfactor` gives each its own total";
+                    Err(refuse(why.to_string()))
+                }
+            }
         }
     }
 }

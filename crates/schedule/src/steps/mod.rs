@@ -13,6 +13,7 @@ mod prefetch;
 pub(crate) mod promote;
 mod reorder;
 mod rfactor;
+mod sliding;
 pub(crate) mod split;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,11 @@ use crate::step::{LoopLevel, Step};
 
 /// Applies one step. After a refusal the draft is in an undefined state and must not be used.
 pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
+    transform(draft, step)?;
+    sliding::check_kept_parts(draft)
+}
+
+fn transform(draft: &mut Draft, step: &Step) -> Legal<()> {
     match step {
         Step::Split { target, outer, inner } => split::split(draft, target, outer, inner),
         Step::Fuse { loops, name } => fuse::fuse(draft, loops, name),
@@ -34,7 +40,9 @@ pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::Parallel(target) => kind::set_kind(draft, target, LoopKind::Parallel),
         Step::Bind { target, to } => kind::set_kind(draft, target, kind::loop_kind(*to)),
         Step::Inline { tensor } => inline::inline(draft, tensor),
-        Step::ComputeAt { tensor, at } => compute_at::compute_at(draft, tensor, at),
+        Step::ComputeAt { tensor, at, storage } => {
+            compute_at::compute_at(draft, tensor, at, storage.as_ref())
+        }
         Step::Promote { tensor, at, name, scope, gathered, layout, pad } => match at {
             LoopLevel::Loop(at) if draft.statement_writes(at, tensor)? => {
                 promote::promote_result(draft, tensor, at, name, (*scope, *gathered), layout)

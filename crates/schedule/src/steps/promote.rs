@@ -333,6 +333,7 @@ fn copy_nest(draft: &mut Draft, stage: &StagedOperand) -> Vec<Node> {
             role: LoopRole::Spatial,
             owner: Some(id),
             is_unchanged: false,
+            slides: false,
             guards: Vec::new(),
         });
         ranges.add_loop(var, &extent);

@@ -46,6 +46,9 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     }
     draft.mark_changed(&wanted);
     new.iter().try_for_each(|var| super::kind::check_nesting(draft, *var))?;
+    if chain != new {
+        draft.check_private_recurrence(&new)?;
+    }
     check_dependences(draft, new[0])
 }
 

@@ -1,8 +1,11 @@
 //! Applies the step `rfactor C.ki -> Cp`: splits a reduction into a statement that computes one
 //! partial total for each iteration of a loop, and a statement that sums them.
+//!
+//! Where data chooses the elements, each iteration gets a table of its own: the totals have a whole
+//! dimension for each subscript that depends on data, and the sum has a loop over it.
 
 use tilewright_ir::Update;
-use tilewright_ir::nest::{Buffer, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
+use tilewright_ir::nest::{Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
 
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access};
 use crate::illegal::Illegal;
@@ -23,25 +26,32 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     let inner: Vec<LoopVarId> = own[outermost..]
         .iter()
         .copied()
-        .filter(|var| old.target.indices.iter().any(|index| index.mentions(*var)))
+        .filter(|var| old.target.indices.iter().any(|index| !index.has_data() && index.mentions(*var)))
         .collect();
+    let tables = tables(draft, &old);
+    let is_taken = |table: &&Table| draft.path(id).iter().any(|var| draft.loop_of(*var).name == table.name);
+    if let Some(taken) = tables.iter().find(is_taken) {
+        return Err(Illegal::NameTaken(taken.name.clone()));
+    }
 
     // The dimensions of the totals: the factored loop first, then the loops of the result that are
-    // inside the reduction.
+    // inside the reduction, then those in which data chooses.
     let ranges = draft.ranges(id);
     let extent_of = |var: &LoopVarId| ranges.greatest_value(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
     let count = extent_of(&var);
-    let shape = std::iter::once(count).chain(inner.iter().map(extent_of)).collect();
+    let whole = tables.iter().map(|table| table.extent);
+    let shape = std::iter::once(count).chain(inner.iter().map(extent_of)).chain(whole).collect();
     let dtype = draft.buffers[old.target.tensor.index()].buffer.dtype.compute_type();
     let allocated_at = draft.loops_around(own[outermost]).last().copied();
     let totals = draft
         .add_buffer(Buffer { name: name.to_string(), dtype, shape, scope: Scope::Scratch }, allocated_at)?;
 
-    let last = build_sum(draft, &old, var, count, &inner, totals);
+    let last = build_sum(draft, &old, (var, count), (&inner, &tables), totals);
     draft.buffers[totals.index()].may_be_partial =
         inner.iter().any(|var| !draft.loop_of(*var).guards.is_empty());
     let (op, _) = old.reduction().expect("the statement is a reduction");
-    let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
+    let chosen = tables.iter().map(|table| old.target.indices[table.dimension].clone());
+    let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).chain(chosen).collect();
     draft.change(id, |partial| {
         partial.name = StatementName::first(name);
         partial.update = Update::Reduce { op, reset: true };
@@ -66,13 +76,14 @@ fn check(draft: &Draft, id: StatementId, var: LoopVarId) -> Result<(), &'static 
     if statement.accumulator.is_some() {
         return Err("the result is promoted already: apply `rfactor` before `promote`");
     }
-    if statement.target.indices.iter().any(IndexExpr::has_data) {
-        return Err("the choice of the elements that are written depends on data");
+    if statement.reduction().is_some_and(|(_, reset)| reset) && draft.is_scatter(id) && !draft.resets_rows(id)
+    {
+        return Err("its loops do not reach all elements that it sets to the neutral element");
     }
     let own = draft.loops_owned_by(id);
     let shared = own.iter().any(|var| {
         draft.loop_of(*var).role == LoopRole::Reduction
-            && statement.target.indices.iter().any(|index| index.mentions(*var))
+            && statement.target.indices.iter().any(|index| !index.has_data() && index.mentions(*var))
     });
     if shared {
         return Err("the subscripts of the result contain a reduction loop");
@@ -80,18 +91,39 @@ fn check(draft: &Draft, id: StatementId, var: LoopVarId) -> Result<(), &'static 
     Ok(())
 }
 
-/// Builds `for ki: C += Cp[ki]`, inside copies of the loops of the result.
+/// A dimension of the result in which data chooses the element.
+struct Table {
+    dimension: usize,
+    /// The name of the loop that adds up the totals of the dimension.
+    name: String,
+    extent: i64,
+}
+
+fn tables(draft: &Draft, statement: &Statement) -> Vec<Table> {
+    let shape = &draft.buffers[statement.target.tensor.index()].buffer.shape;
+    let subscripts = statement.target.indices.iter().zip(shape).enumerate();
+    let chosen = subscripts.filter(|(_, (index, _))| index.has_data());
+    let table = |(dimension, (_, extent)): (usize, (&IndexExpr, &i64))| Table {
+        dimension,
+        name: format!("d{dimension}"),
+        extent: *extent,
+    };
+    chosen.map(table).collect()
+}
+
+/// Builds `for ki: C += Cp[ki]`, inside copies of the loops of the result and loops over the
+/// dimensions in which data chose.
 fn build_sum(
     draft: &mut Draft,
     old: &Statement,
-    var: LoopVarId,
-    count: i64,
-    inner: &[LoopVarId],
-    totals: tilewright_ir::nest::BufferId,
+    (var, count): (LoopVarId, i64),
+    (inner, tables): (&[LoopVarId], &[Table]),
+    totals: BufferId,
 ) -> Vec<Node> {
     let id = StatementId(draft.statements.len());
     let mut copies: Vec<(LoopVarId, LoopVarId)> = Vec::new();
     let mut target = old.target.clone();
+    let factored = draft.loop_of(var).name.clone();
     for original in inner {
         let mut copy = Loop { kind: LoopKind::Serial, owner: Some(id), ..draft.loop_of(*original).clone() };
         let renamed = |index: &IndexExpr, copies: &[(LoopVarId, LoopVarId)]| {
@@ -113,23 +145,34 @@ fn build_sum(
         draft.loops[new.index()].guards = of_elements.map(|guard| renamed(guard, &copies)).collect();
         target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
     }
-    let sum_loop = draft.add_loop(Loop {
-        name: draft.loop_of(var).name.clone(),
-        extent: IndexExpr::constant(count),
-        kind: LoopKind::Serial,
-        role: LoopRole::Reduction,
-        owner: Some(id),
-        is_unchanged: false,
-        guards: Vec::new(),
-    });
+    let mut new_loop = |name: String, extent: i64, role: LoopRole| {
+        draft.add_loop(Loop {
+            name,
+            extent: IndexExpr::constant(extent),
+            kind: LoopKind::Serial,
+            role,
+            owner: Some(id),
+            is_unchanged: false,
+            slides: false,
+            guards: Vec::new(),
+        })
+    };
+    let mut over_tables = Vec::new();
+    for table in tables {
+        let element = new_loop(table.name.clone(), table.extent, LoopRole::Spatial);
+        target.indices[table.dimension] = IndexExpr::var(element);
+        over_tables.push(element);
+    }
+    let sum_loop = new_loop(factored, count, LoopRole::Reduction);
     let own = draft.loop_of(var).owner.map(|id| draft.loops_owned_by(id)).unwrap_or_default();
     let reduced = own.into_iter().skip_while(|var| draft.loop_of(*var).role != LoopRole::Reduction);
     let reduced: Vec<LoopVarId> = reduced.collect();
     let instances =
         old.instances.iter().map(|instance| instance.as_sum_of_partials(&copies, &reduced)).collect();
-    let vars: Vec<LoopVarId> = copies.iter().map(|(_, new)| *new).chain([sum_loop]).collect();
+    let of_result = copies.iter().map(|(_, new)| *new).chain(over_tables);
+    let vars: Vec<LoopVarId> = of_result.clone().chain([sum_loop]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;
-    let indices = std::iter::once(sum_loop).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
+    let indices = std::iter::once(sum_loop).chain(of_result).map(IndexExpr::var);
     draft.add_statement(Statement {
         name: old.name.clone(),
         target,

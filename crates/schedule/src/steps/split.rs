@@ -37,6 +37,7 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
             name: name.to_string(),
             extent: extent.clone(),
             is_unchanged: false,
+            slides: false,
             guards: Vec::new(),
             ..old.clone()
         });

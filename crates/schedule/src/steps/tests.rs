@@ -17,6 +17,7 @@ const CIRCUIT: Capabilities = Capabilities {
     shared_bytes: None,
     registers: Registers::Vector { bytes: 16, count: 8 },
     vector_bytes: 16,
+    atomic_bytes: &[],
     fixed_trip_counts: true,
     predicated: true,
 };

@@ -30,7 +30,12 @@ impl Display for Step {
             Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => target.fmt(f),
             Step::Bind { target, to } => write!(f, "{target} -> {to}"),
             Step::Inline { tensor } => f.write_str(tensor),
-            Step::ComputeAt { tensor, at } => write!(f, "{tensor}, {at}"),
+            Step::ComputeAt { tensor, at, storage } => {
+                write!(f, "{tensor}, {at}")?;
+                let Some(storage) = storage else { return Ok(()) };
+                write!(f, " store_at {}", storage.at)?;
+                storage.fold.map_or(Ok(()), |rows| write!(f, " fold {rows}"))
+            }
             Step::Promote { tensor, at, name, scope, gathered, layout, pad } => {
                 write!(f, "{tensor} at {at} -> {name} {scope}")?;
                 f.write_str(if *gathered { " gathered" } else { "" })?;

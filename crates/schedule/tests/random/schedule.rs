@@ -12,7 +12,7 @@ use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, Program, Role, 
 use tilewright_schedule::analysis::accesses;
 use tilewright_schedule::{
     Illegal, LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Refusal, Schedule, StatementName,
-    Step, apply,
+    Step, Storage, apply,
 };
 use tilewright_target::Gpu;
 
@@ -23,7 +23,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds of steps, with their weights.
-pub const KINDS: [(StepKind, usize); 13] = [
+pub const KINDS: [(StepKind, usize); 14] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -32,6 +32,7 @@ pub const KINDS: [(StepKind, usize); 13] = [
     ("parallel", 7),
     ("inline", 5),
     ("compute_at", 9),
+    ("store_at", 4),
     ("promote operand", 11),
     ("promote gathered", 11),
     ("promote result", 9),
@@ -40,7 +41,7 @@ pub const KINDS: [(StepKind, usize); 13] = [
 ];
 
 /// The kinds of steps for a GPU, with their weights.
-pub const GPU_KINDS: [(StepKind, usize); 12] = [
+pub const GPU_KINDS: [(StepKind, usize); 13] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),
@@ -49,6 +50,7 @@ pub const GPU_KINDS: [(StepKind, usize); 12] = [
     ("bind", 35),
     ("inline", 4),
     ("compute_at", 10),
+    ("store_at", 4),
     ("promote operand", 6),
     ("promote gathered", 9),
     ("promote result", 6),
@@ -321,7 +323,7 @@ impl Walk<'_> {
 
     fn kind(&mut self, turn: i64) -> StepKind {
         // Whole stages move before steps change their loops.
-        let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at");
+        let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at" | "store_at");
         let none_to_gather = self.gathers.is_empty();
         let weight = |(kind, weight): &(StepKind, usize)| match *kind {
             "promote gathered" if none_to_gather => (*kind, 0),
@@ -347,6 +349,7 @@ impl Walk<'_> {
             "bind" => self.bind(),
             "inline" => self.inline(),
             "compute_at" => self.compute_at(),
+            "store_at" => self.store_at(),
             "promote operand" => self.promote_operand(),
             "promote gathered" => self.promote_gathered(),
             "promote result" => self.promote_result(),
@@ -440,7 +443,7 @@ impl Walk<'_> {
         if self.everything && self.rng.chance(30) {
             let tensor = self.rng.pick(&self.names.tensors).clone();
             self.focus = self.rng.below(self.names.statements.len());
-            return Some(Step::ComputeAt { tensor, at: self.any_loop()? });
+            return Some(Step::ComputeAt { tensor, at: self.any_loop()?, storage: None });
         }
         if self.uses.is_empty() {
             return None;
@@ -449,7 +452,18 @@ impl Walk<'_> {
         if self.rng.chance(90) {
             self.focus = self.names.statements.iter().position(|(name, _)| *name == reader)?;
         }
-        Some(Step::ComputeAt { tensor, at: self.any_loop()? })
+        Some(Step::ComputeAt { tensor, at: self.any_loop()?, storage: None })
+    }
+
+    /// A `compute_at` whose parts are kept, mostly at a loop around.
+    fn store_at(&mut self) -> Option<Step> {
+        let Step::ComputeAt { tensor, at, .. } = self.compute_at()? else { return None };
+        let around = self.loops().into_iter().take_while(|own| *own != at).collect::<Vec<_>>();
+        let is_at_root = around.is_empty() || self.rng.chance(25);
+        let kept_at =
+            if is_at_root { LoopLevel::Root } else { LoopLevel::Loop(self.rng.pick(&around).clone()) };
+        let fold = if self.rng.chance(40) { Some(1 + self.rng.below(8) as i64) } else { None };
+        Some(Step::ComputeAt { tensor, at, storage: Some(Storage { at: kept_at, fold }) })
     }
 
     fn promote_operand(&mut self) -> Option<Step> {

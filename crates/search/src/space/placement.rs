@@ -152,6 +152,6 @@ impl Placement {
 
     /// The step that computes the tensor at the loop `at`.
     pub fn step(&self, at: &LoopName) -> Step {
-        Step::ComputeAt { tensor: self.tensor.clone(), at: at.clone() }
+        Step::ComputeAt { tensor: self.tensor.clone(), at: at.clone(), storage: None }
     }
 }

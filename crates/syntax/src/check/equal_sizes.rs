@@ -1,6 +1,7 @@
 //! Checks sizes that must be equal: the extents that calls require to be equal, and the extents of
 //! dimensions that the same variable indexes.
 
+use tilewright_ir::precondition::Consequences;
 use tilewright_ir::prove::can_prove_nonnegative;
 use tilewright_ir::unchecked::UncheckedProgram;
 use tilewright_ir::{IndexExpr, print};
@@ -12,6 +13,7 @@ use crate::diagnostic::{Code, Diagnostic};
 /// expressions that are never negative.
 pub(super) fn check_calls(model: &mut Model, unchecked: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found = Vec::new();
+    let known = unchecked.consequences();
     for equal in &model.equal_sizes {
         let (Some(left), Some(right)) = (model.with_extents(&equal.left), model.with_extents(&equal.right))
         else {
@@ -19,7 +21,7 @@ pub(super) fn check_calls(model: &mut Model, unchecked: &UncheckedProgram, requi
         };
         let (left, right) =
             (unchecked.substitute_given_sizes(&left), unchecked.substitute_given_sizes(&right));
-        if !are_equal(&left, &right, unchecked, requirements) {
+        if !are_equal(&left, &right, &known, requirements) {
             let (left, right) = (print::index(&left, unchecked), print::index(&right, unchecked));
             let message = format!("sizes differ: {left} and {right}");
             found.push(
@@ -35,12 +37,13 @@ pub(super) fn check_calls(model: &mut Model, unchecked: &UncheckedProgram, requi
 /// the smaller of two sizes.
 pub(super) fn check_variables(model: &mut Model, unchecked: &UncheckedProgram, requirements: &[IndexExpr]) {
     let mut found: Vec<(Option<usize>, Diagnostic)> = Vec::new();
+    let known = unchecked.consequences();
     for mixed in &model.mixed_sizes {
         let (left, right) = (
             unchecked.substitute_given_sizes(&mixed.left.extent),
             unchecked.substitute_given_sizes(&mixed.right.extent),
         );
-        let same = are_equal(&left, &right, unchecked, requirements);
+        let same = are_equal(&left, &right, &known, requirements);
         if !same && !found.iter().any(|(_, other)| other.primary.0 == mixed.right.span) {
             let at = model.statements.iter().position(|statement| statement.vars.contains(&mixed.var));
             let sizes = [print::index(&left, unchecked), print::index(&right, unchecked)];
@@ -55,15 +58,10 @@ pub(super) fn check_variables(model: &mut Model, unchecked: &UncheckedProgram, r
     }
 }
 
-fn are_equal(
-    left: &IndexExpr,
-    right: &IndexExpr,
-    unchecked: &UncheckedProgram,
-    requirements: &[IndexExpr],
-) -> bool {
+fn are_equal(left: &IndexExpr, right: &IndexExpr, known: &Consequences, requirements: &[IndexExpr]) -> bool {
     let difference = left.sub(right);
-    can_prove_nonnegative(&difference, requirements, unchecked)
-        && can_prove_nonnegative(&difference.scale(-1), requirements, unchecked)
+    can_prove_nonnegative(&difference, requirements, known)
+        && can_prove_nonnegative(&difference.scale(-1), requirements, known)
 }
 
 /// The message about a variable that runs over two sizes, which are given as text.

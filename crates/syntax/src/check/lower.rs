@@ -17,7 +17,7 @@ use super::bits::{
     bits_index, complement, has_bit_operation, index_form, integer_call, operation, widening_product,
 };
 use super::model::{LoweredViewRead, Model, ViewRead};
-use super::number::number_of;
+use super::number::{chosen, number_of};
 use super::reason::{Reason, ReasonKind};
 use super::triangles;
 use super::types::{NoCommonType, PartialType, check_store, is_growing, promote, type_of};
@@ -192,6 +192,10 @@ pub(super) fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr>
                 _ => left.maximum(&right),
             }
         }
+        ValueKind::Select(operands) if !is_float(value, model) => match chosen(operands) {
+            Some(chosen) => return index_parts(chosen, model),
+            None => return data(value, model),
+        },
         ValueKind::Call(Builtin::Abs, arguments) if !is_float(&arguments[0], model) => {
             let inner = index_parts(&arguments[0], model)?;
             let plain = |atom: &Atom| matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..));
@@ -229,6 +233,7 @@ fn is_number(value: &Value) -> bool {
         ValueKind::Int(..) => true,
         ValueKind::Unary(UnaryOp::Neg, operand) => plain(operand),
         ValueKind::Binary(op, operands) => is_index_operator(*op) && operands.iter().all(plain),
+        ValueKind::Select(operands) => chosen(operands).is_some() && operands[1..].iter().all(plain),
         ValueKind::Cast(dtype, operand) => dtype.is_integer() && *dtype != DType::Bool && is_number(operand),
         _ => false,
     }
@@ -265,6 +270,8 @@ fn assume_positive(factor: &Value, model: &mut Model) {
     if let Some(symbol) = scalar_symbol(factor, model) {
         let least = &mut model.symbols[symbol.index()].least;
         *least = Some(least.unwrap_or(1).max(1));
+        // More may follow from the preconditions now.
+        model.preconditions.edit();
     }
 }
 

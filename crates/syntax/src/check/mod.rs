@@ -4,6 +4,7 @@
 //! | pass | file | finds |
 //! |---|---|---|
 //! | loops over stages, lists of tensors, generic functions | `expand` | numbers that are not known |
+//! | the number of statements after calls are inlined | `inlined_size` | functions that are too large |
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
 //! | bounds that depend on variables | `triangles` | elements that are left undefined |
@@ -32,6 +33,7 @@ mod derived;
 mod equal_sizes;
 mod expand;
 mod inequality;
+mod inlined_size;
 mod lower;
 mod messages;
 mod model;
@@ -317,6 +319,9 @@ fn check_instance(module: &Module, function: &Function, instance: &Instance, bin
 }
 
 fn check_expanded(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
+    if let Some(diagnostic) = inlined_size::too_many_statements(module, function) {
+        return refused(vec![diagnostic]);
+    }
     let mut model = resolve::resolve(module, function, bindings);
     report_invalid_sizes(&mut model, function);
     let stops_checking = |diagnostic: &Diagnostic| {

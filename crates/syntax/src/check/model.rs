@@ -7,12 +7,16 @@
 //! After `ranges`, no lowered statement contains an extent. `unchecked` then moves the lowered
 //! parts into an unchecked program, and the model keeps the positions for messages.
 
+use std::cell::OnceCell;
+use std::ops::Deref;
+
 use tilewright_ir::interval::Knowledge;
+use tilewright_ir::precondition::Consequences;
 use tilewright_ir::print::Names;
 use tilewright_ir::unchecked::Parts;
 use tilewright_ir::{
     Atom, BinaryOp, DType, Derived, IndexExpr, Precondition, Range, Scalar, ScalarId, Symbol, SymbolId,
-    TensorId, VarId, precondition,
+    TensorId, VarId,
 };
 
 use super::preconditions;
@@ -39,7 +43,7 @@ pub(super) struct Model {
     pub given_names: Vec<GivenName>,
     /// The comparisons of sizes that must hold. Those of called functions may contain extents until
     /// `preconditions` settles them.
-    pub preconditions: Vec<ModelPrecondition>,
+    pub preconditions: Preconditions,
     pub tensors: Vec<Tensor>,
     pub vars: Vec<Var>,
     pub loops: Vec<Loop>,
@@ -189,6 +193,28 @@ pub(super) struct DefinedView {
     pub is_used: bool,
 }
 
+/// The comparisons of sizes that must hold, and what follows from them.
+#[derive(Clone, Default)]
+pub(super) struct Preconditions {
+    all: Vec<ModelPrecondition>,
+    consequences: OnceCell<Consequences>,
+}
+
+impl Preconditions {
+    /// The list, to be changed. The consequences are computed anew when a proof asks for them.
+    pub fn edit(&mut self) -> &mut Vec<ModelPrecondition> {
+        self.consequences.take();
+        &mut self.all
+    }
+}
+
+impl Deref for Preconditions {
+    type Target = [ModelPrecondition];
+    fn deref(&self) -> &[ModelPrecondition] {
+        &self.all
+    }
+}
+
 /// A comparison of sizes that must hold.
 #[derive(Clone)]
 pub(super) struct ModelPrecondition {
@@ -279,6 +305,14 @@ impl Model {
         self.diagnostics.push(diagnostic);
     }
 
+    /// What follows from the preconditions.
+    fn consequences(&self) -> &Consequences {
+        self.preconditions.consequences.get_or_init(|| {
+            let own_least = self.symbols.iter().map(|symbol| symbol.least);
+            Consequences::new(&preconditions::of_program(self), own_least)
+        })
+    }
+
     /// Replaces every bound, extent, subscript and index value.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for var in &mut self.vars {
@@ -292,7 +326,7 @@ impl Model {
         for named in &mut self.given_names {
             named.index = map(&named.index);
         }
-        for precondition in &mut self.preconditions {
+        for precondition in self.preconditions.edit() {
             precondition.left = map(&precondition.left);
             precondition.right = map(&precondition.right);
         }
@@ -368,18 +402,10 @@ impl Knowledge for Model {
         self.vars[var.index()].range.clone()
     }
     fn least(&self, symbol: SymbolId) -> Option<i64> {
-        let own = self.symbols[symbol.index()].least;
-        // Only a comparison of the symbol itself bounds it. This is asked very often.
-        let may_bound = |side: &IndexExpr| {
-            let is_symbol = |atom: &Atom| matches!(atom, Atom::Symbol(_));
-            side.terms().len() <= 1 && !side.any_atom(&mut |atom| !is_symbol(atom))
-        };
-        let bounding = self.preconditions.iter().filter(|own| may_bound(&own.left) && may_bound(&own.right));
-        let bounding: Vec<_> = bounding.map(ModelPrecondition::in_program).collect();
-        precondition::least_value(own, symbol, &bounding)
+        self.symbols[symbol.index()].least.max(self.consequences().least(symbol))
     }
-    fn facts(&self) -> Vec<IndexExpr> {
-        precondition::facts(&preconditions::of_program(self), self)
+    fn facts(&self) -> &[IndexExpr] {
+        self.consequences().facts()
     }
 }
 

@@ -13,6 +13,31 @@ pub(super) fn number_of(value: &Value) -> Option<i128> {
         ValueKind::Unary(UnaryOp::Neg, operand) => in_64_bits(-number_of(operand)?),
         ValueKind::Unary(UnaryOp::Complement, operand) => in_64_bits(!number_of(operand)?),
         ValueKind::Binary(op, operands) => compute(*op, number_of(&operands[0])?, number_of(&operands[1])?),
+        ValueKind::Select(operands) if is_of_numbers(value) => number_of(chosen(operands)?),
+        _ => None,
+    }
+}
+
+/// The operand that a `?:` selects, if its condition is known: a comparison of integer literals, or
+/// several. Such a condition comes from a static argument of a function on numbers.
+pub(super) fn chosen(operands: &[Value; 3]) -> Option<&Value> {
+    let [condition, if_true, if_false] = operands;
+    Some(if truth_of(condition)? { if_true } else { if_false })
+}
+
+/// The truth of a condition on integer literals without a type.
+fn truth_of(condition: &Value) -> Option<bool> {
+    match &condition.kind {
+        ValueKind::Bool(truth) => Some(*truth),
+        ValueKind::Unary(UnaryOp::Not, operand) => Some(!truth_of(operand)?),
+        ValueKind::Binary(BinaryOp::And, operands) => {
+            Some(truth_of(&operands[0])? && truth_of(&operands[1])?)
+        }
+        ValueKind::Binary(BinaryOp::Or, operands) => Some(truth_of(&operands[0])? || truth_of(&operands[1])?),
+        ValueKind::Binary(op, operands) if op.is_comparison() => {
+            let order = number_of(&operands[0])?.cmp(&number_of(&operands[1])?);
+            Some(op.holds(Some(order)))
+        }
         _ => None,
     }
 }
@@ -26,6 +51,8 @@ pub(super) fn is_of_numbers(value: &Value) -> bool {
         ValueKind::Binary(op, operands) => {
             !op.is_comparison() && !op.is_logical() && operands.iter().all(is_of_numbers)
         }
+        // The other operand matters for the type.
+        ValueKind::Select(operands) => chosen(operands).is_some() && operands[1..].iter().all(is_of_numbers),
         _ => false,
     }
 }

@@ -12,9 +12,9 @@ use crate::diagnostic::{Code, Diagnostic};
 
 /// Proves or keeps each precondition of a called function.
 pub(super) fn settle_calls(model: &mut Model) {
-    let all = std::mem::take(&mut model.preconditions);
+    let all = std::mem::take(model.preconditions.edit());
     let (own, of_calls): (Vec<_>, Vec<_>) = all.into_iter().partition(|own| own.call.is_none());
-    model.preconditions = own;
+    *model.preconditions.edit() = own;
     for mut precondition in of_calls {
         let sides = (model.with_extents(&precondition.left), model.with_extents(&precondition.right));
         // A mistake that hides an extent has been reported.
@@ -24,7 +24,7 @@ pub(super) fn settle_calls(model: &mut Model) {
             continue;
         }
         match precondition.left.vars().is_empty() && precondition.right.vars().is_empty() {
-            true => model.preconditions.push(precondition),
+            true => model.preconditions.edit().push(precondition),
             false => report_loop_variable(model, &precondition),
         }
     }

@@ -73,7 +73,7 @@ fn structural_symbols(model: &Model) -> BTreeSet<SymbolId> {
     {
         add_symbols(extent, &mut known);
     }
-    for precondition in &model.preconditions {
+    for precondition in model.preconditions.iter() {
         add_symbols(&precondition.left, &mut known);
         add_symbols(&precondition.right, &mut known);
     }

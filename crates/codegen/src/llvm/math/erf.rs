@@ -14,7 +14,7 @@ use super::exp::exp_in_range;
 use super::lanes::{Lanes, Precision};
 
 /// erf(x) / x in x² for x² ≤ 1, with relative errors of 2^-24.1 and 2^-56.0.
-const SMALL_F32: [f64; 6] = [
+pub(super) const SMALL_F32: [f64; 6] = [
     1.1283791065216064,
     -0.3761223554611206,
     0.11279378831386566,
@@ -22,7 +22,7 @@ const SMALL_F32: [f64; 6] = [
     0.004887467250227928,
     -0.0005502970307134092,
 ];
-const SMALL_F64: [f64; 12] = [
+pub(super) const SMALL_F64: [f64; 12] = [
     std::f64::consts::FRAC_2_SQRT_PI,
     -0.37612638903183343,
     0.1128379167093695,

@@ -137,12 +137,34 @@ fn exp_and_scale<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 
     (r.polynomial(x.precision.pick(&EXP_F32, &EXP_F64)) * scale, scale)
 }
 
+/// e^(-x²) for x ≥ 0 in f64. With x = h + l, where h has so few bits that h² is exact, -x² is
+/// -h² - l·(x + h). Steps of ln2 leave a smaller argument, and so a smaller rounding error, than
+/// [`exp`] has. The power of two is split in two factors.
+pub(super) fn exp_of_negated_square<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let h = x.bits().and(!((1 << 27) - 1)).float();
+    let (low, _) = EXP_RANGE_F64;
+    let exponent = (-(h * h)).at_least(low);
+    let n = exponent.round_scaled(std::f64::consts::LOG2_E, 0).number;
+    let r = exponent.reduce(n, &LN2_F64) + (h - x) * (h + x);
+    let power = (r * r).fma(r.polynomial(&EXPM1_F64), r) + 1.0;
+    let half = n.round_scaled(0.5, x.precision.bias());
+    let other_half = (n - half.number).round_scaled(1.0, x.precision.bias());
+    power * half.power_of_two() * other_half.power_of_two()
+}
+
 /// 2ˣ, by the same scheme. The reduction is exact.
 pub(super) fn exp2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    // Adding -0 changes no number, so LLVM drops the addition.
+    exp2_of_sum(x, x.constant(-0.0))
+}
+
+/// 2^(x + rest), where the rest is small against 1. It joins the reduced argument, which is below 1
+/// too.
+pub(super) fn exp2_of_sum<'ctx, 'm>(x: Lanes<'ctx, 'm>, rest: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, high) = x.precision.pick((-151.0, 129.0), (-1076.0, 1025.0));
     let x = x.at_least(low).at_most(high);
     let half = x.round_scaled(0.5, x.precision.bias());
-    let r = x.reduce(half.number, &[2.0]);
+    let r = x.reduce(half.number, &[2.0]) + rest;
     let scale = half.power_of_two();
     r.polynomial(x.precision.pick(&EXP2_F32, &EXP2_F64)) * scale * scale
 }

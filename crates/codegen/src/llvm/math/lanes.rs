@@ -199,6 +199,24 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         self.intrinsic("llvm.fabs", &[])
     }
 
+    pub(super) fn sqrt(self) -> Self {
+        self.intrinsic("llvm.sqrt", &[])
+    }
+
+    /// The same numbers in double precision.
+    pub(super) fn widened(self) -> Self {
+        let wide = self.m.context.f64_type().vec_type(self.count() as u32);
+        let value = expect_built(self.m.builder.build_float_ext(self.value, wide, ""));
+        Lanes { m: self.m, precision: Precision::Double, value }
+    }
+
+    /// The numbers rounded to single precision.
+    pub(super) fn narrowed(self) -> Self {
+        let narrow = self.m.context.f32_type().vec_type(self.count() as u32);
+        let value = expect_built(self.m.builder.build_float_trunc(self.value, narrow, ""));
+        Lanes { m: self.m, precision: Precision::Single, value }
+    }
+
     /// The magnitude of `self` with the sign of `sign`.
     pub(super) fn copysign(self, sign: Self) -> Self {
         self.intrinsic("llvm.copysign", &[sign])
@@ -371,6 +389,11 @@ impl<'ctx, 'm> Bits<'ctx, 'm> {
         self.with(expect_built(self.m.builder.build_int_sub(self.constant(number), self.value, "")))
     }
 
+    /// The difference, modulo the width.
+    pub(super) fn minus(self, rhs: Self) -> Self {
+        self.with(expect_built(self.m.builder.build_int_sub(self.value, rhs.value, "")))
+    }
+
     pub(super) fn and(self, number: u64) -> Self {
         self.with(expect_built(self.m.builder.build_and(self.value, self.constant(number), "")))
     }
@@ -404,6 +427,18 @@ impl<'ctx, 'm> Mask<'ctx, 'm> {
         let otherwise = otherwise.into_lanes(then);
         let value = expect_built(self.m.builder.build_select(self.value, then.value, otherwise.value, ""));
         then.with(value.into_vector_value())
+    }
+
+    pub(super) fn and(self, rhs: Self) -> Self {
+        Mask { value: expect_built(self.m.builder.build_and(self.value, rhs.value, "")), ..self }
+    }
+
+    pub(super) fn or(self, rhs: Self) -> Self {
+        Mask { value: expect_built(self.m.builder.build_or(self.value, rhs.value, "")), ..self }
+    }
+
+    pub(super) fn not(self) -> Self {
+        Mask { value: expect_built(self.m.builder.build_not(self.value, "")), ..self }
     }
 
     /// Whether the mask holds in any lane, as one `i1`.

@@ -79,7 +79,7 @@ pub(super) fn log1p<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
 
 /// k and f of the logarithm of x. Where x is not positive and finite, both are arbitrary but
 /// harmless.
-fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
+pub(super) fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
     let denormal = x.less(x.precision.min_normal());
     let scale_bits = f64::from(x.precision.mantissa_bits());
     let split = Split::new(denormal.select(x * scale_bits.exp2(), x));
@@ -88,7 +88,7 @@ fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lane
 }
 
 /// A positive normal number as 2ᵏ·m.
-struct Split<'ctx, 'm> {
+pub(super) struct Split<'ctx, 'm> {
     /// The bits of the number, shifted so that the exponent changes at √½ and √2 instead of 1 and
     /// 2. The high bits hold k plus the format's bias. The low bits hold the distance of m from √½.
     shifted: Bits<'ctx, 'm>,
@@ -96,7 +96,7 @@ struct Split<'ctx, 'm> {
 }
 
 impl<'ctx, 'm> Split<'ctx, 'm> {
-    fn new(x: Lanes<'ctx, 'm>) -> Self {
+    pub(super) fn new(x: Lanes<'ctx, 'm>) -> Self {
         let precision = x.precision;
         let shifted =
             x.bits().plus(precision.bits_of(1.0) - precision.bits_of(std::f64::consts::FRAC_1_SQRT_2));
@@ -104,20 +104,20 @@ impl<'ctx, 'm> Split<'ctx, 'm> {
     }
 
     /// m.
-    fn mantissa(&self) -> Lanes<'ctx, 'm> {
+    pub(super) fn mantissa(&self) -> Lanes<'ctx, 'm> {
         let below = self.shifted.and((1 << self.precision.mantissa_bits()) - 1);
         below.plus(self.precision.bits_of(std::f64::consts::FRAC_1_SQRT_2)).float()
     }
 
     /// k, as the difference between the stored exponent and that of [`Split::zero`]. The integer
     /// becomes a float as the low bits of 2^p, whose last place is one.
-    fn exponent(&self, zero: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    pub(super) fn exponent(&self, zero: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
         let biased = self.shifted.shift_right(self.precision.mantissa_bits());
         biased.or(self.precision.bits_of(self.precision.integer_ulp())).float() - zero
     }
 
     /// The subtrahend of [`Split::exponent`] for k = 0.
-    fn zero(&self) -> f64 {
+    pub(super) fn zero(&self) -> f64 {
         self.precision.integer_ulp() + f64::from(self.precision.bias())
     }
 

@@ -5,6 +5,7 @@
 //! | `properties` | the properties of a GPU |
 //! | `nvrtc` | the compiler |
 //! | `module` | compiled code on a GPU |
+//! | `graph` | the launches of a call as one operation |
 //! | `streams` | the stream of this backend, and those of other libraries |
 //! | `staging` | copies through pinned memory, which the GPU reads and writes itself |
 //! | `failure` | converts the driver's errors |
@@ -13,6 +14,7 @@
 //! its functions is missing, so [`load`] must come before any other use of the crate.
 
 mod failure;
+mod graph;
 mod module;
 mod nvrtc;
 mod properties;

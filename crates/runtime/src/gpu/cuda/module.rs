@@ -11,9 +11,12 @@ use smallvec::SmallVec;
 use tilewright_codegen::c_family::Launch;
 
 use super::failure::driver_error;
+use super::graph::CudaGraph;
 use super::nvrtc::Cubin;
 use super::streams::{make_current, raw_stream};
-use crate::gpu::backend::{ArgumentWord, KernelRequirements, KernelResources, Module, Queue};
+use crate::gpu::backend::{
+    ArgumentWord, KernelRequirements, KernelResources, Module, PreparedLaunch, Queue, Recording,
+};
 use crate::gpu::error::GpuError;
 
 /// Loaded kernels, and the device's own stream.
@@ -147,6 +150,10 @@ impl Module for CudaModule {
             )
         }
         .map_err(driver_error(OPERATION))
+    }
+
+    fn record(&self, launches: &[PreparedLaunch<'_>]) -> Result<Option<Box<dyn Recording>>, GpuError> {
+        Ok(Some(Box::new(CudaGraph::record(&self.stream, &self.functions, launches)?)))
     }
 }
 

@@ -14,6 +14,10 @@ impl Planner<'_, Cpu> {
     /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
     /// totals are added up at the end.
     pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {
+        // A scatter would need a whole table for each lane.
+        if self.draft.is_scatter(statement) {
+            return false;
+        }
         let name = self.name_of(statement);
         let reads = self.draft.statement(statement).reads();
         let contiguous = |var: &LoopVarId| {

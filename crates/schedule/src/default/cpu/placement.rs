@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{BufferId, IndexExpr, LoopVarId};
+use tilewright_ir::nest::{BufferId, LoopVarId};
 use tilewright_target::Cpu;
 
 use crate::default::Planner;
@@ -91,8 +91,11 @@ impl Planner<'_, Cpu> {
         let step = Step::ComputeAt {
             tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
             at: self.loop_name(at),
+            storage: None,
         };
-        self.repetition(tensor, at) <= most && self.try_step(step)
+        // The loops around a recurrence are better chosen for it alone: its own loops run in
+        // parallel and as vectors only where they are outermost and innermost.
+        !self.is_recurrent(tensor) && self.repetition(tensor, at) <= most && self.try_step(step)
     }
 
     /// The average number of times that each point of a tensor would be computed at a loop.
@@ -108,10 +111,17 @@ impl Planner<'_, Cpu> {
         }
     }
 
+    /// Returns true when an ordered loop computes some of the tensor.
+    fn is_recurrent(&self, tensor: BufferId) -> bool {
+        let is_ordered = |var: &LoopVarId| self.draft.loop_of(*var).role == LoopRole::Ordered;
+        let writers = self.draft.writers(Parent::Body, tensor);
+        writers.iter().any(|id| self.draft.path(*id).iter().any(is_ordered))
+    }
+
     /// Returns true when data chooses the elements of a tensor. A loop that computes the tensor
     /// then visits all points, whichever elements are needed.
     fn is_scattered(&self, tensor: BufferId) -> bool {
         let writers = self.draft.writers(Parent::Body, tensor);
-        writers.iter().any(|id| self.draft.statement(*id).target.indices.iter().any(IndexExpr::has_data))
+        writers.iter().any(|id| self.draft.is_scatter(*id))
     }
 }

@@ -130,10 +130,23 @@ impl Planner<'_, Cpu> {
         self.split_vector(vector, wide, 1).is_some()
     }
 
-    /// Reorders the statement's own loops, if they are not in this order already.
+    /// Reorders the statement's own loops, if they are not in this order already. Outer loops that
+    /// are in their places are not named: other statements may be inside them.
     pub(super) fn arrange(&mut self, statement: StatementId, order: Vec<LoopName>) -> bool {
         let own = self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var));
-        own.eq(order.iter().cloned()) || self.try_step(Step::Reorder { loops: order })
+        let in_place = own.zip(&order).take_while(|(own, wanted)| own == *wanted).count();
+        in_place == order.len() || self.try_step(Step::Reorder { loops: order[in_place..].to_vec() })
+    }
+
+    /// Puts the loops that have other statements inside, such as producers that were moved there,
+    /// before all others. They can only stay outermost.
+    fn shared_first(&self, loops: &mut [LoopName]) {
+        let is_shared = |name: &LoopName| {
+            self.draft
+                .find_loop(name)
+                .is_ok_and(|var| self.draft.statements_in(self.draft.body_of(var)).len() > 1)
+        };
+        loops.sort_by_key(|name| !is_shared(name));
     }
 
     /// Tiles a reduction whose results lie along a vector: a tile of results stays in registers.
@@ -180,10 +193,11 @@ impl Planner<'_, Cpu> {
         let middle = self.draft.find_loop(&middle).is_ok().then_some(middle);
         // The larger operand is traversed once, the smaller one repeatedly.
         let rows_first = packed.is_empty() || packed_size < rows_size;
-        let outer: Vec<LoopName> = match rows_first {
+        let mut outer: Vec<LoopName> = match rows_first {
             true => row_outer.iter().chain(&others).chain(&vector_outer).cloned().collect(),
             false => others.iter().chain(&vector_outer).chain(&row_outer).cloned().collect(),
         };
+        self.shared_first(&mut outer);
         let place = match rows_first {
             true => None,
             false => vector_outer.as_ref().or(others.last()),

@@ -99,7 +99,12 @@ impl Planner<'_, Gpu> {
     }
 
     /// Fuses several directly nested loops into one.
-    fn fuse_nested(&mut self, own: &StatementName, loops: Vec<LoopName>, like: &str) -> Option<LoopName> {
+    pub(super) fn fuse_nested(
+        &mut self,
+        own: &StatementName,
+        loops: Vec<LoopName>,
+        like: &str,
+    ) -> Option<LoopName> {
         if let [only] = loops.as_slice() {
             return Some(only.clone());
         }

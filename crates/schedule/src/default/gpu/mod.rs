@@ -5,7 +5,8 @@
 //! reductions with few results, threads share each result ([`mod@combined`]). Statements
 //! inside the block of another statement are distributed over its threads ([`mod@block`]).
 //! Results without a reduction are distributed over threads that have several adjacent results each
-//! ([`mod@lanes`]). All other statements are distributed evenly over threads, with
+//! ([`mod@lanes`]). The statements of an ordered loop become one kernel that runs the whole loop
+//! ([`mod@recurrences`]). All other statements are distributed evenly over threads, with
 //! neighbouring threads at neighbours in memory.
 
 mod block;
@@ -13,6 +14,7 @@ mod combined;
 mod lanes;
 mod outer_product;
 mod parts;
+mod recurrences;
 
 use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
@@ -60,7 +62,8 @@ impl Planner<'_, Gpu> {
             self.try_steps(|planner| planner.spread_in_block(statement));
             return;
         }
-        let _ = self.try_steps(|planner| planner.spread_combined(statement))
+        let _ = self.spread_recurrence(statement)
+            || self.try_steps(|planner| planner.spread_combined(statement))
             || self.try_steps(|planner| planner.spread_tiles_of_parts(statement))
             || self.try_steps(|planner| planner.spread_tiles(statement))
             || self.try_steps(|planner| planner.spread_with_rows(statement))
@@ -119,18 +122,32 @@ impl Planner<'_, Gpu> {
     pub(super) fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
         let mut spatial = self.loops_with(statement, LoopRole::Spatial);
         spatial.retain(|var| inside != Some(&self.loop_name(*var)));
-        let Some(all) = self.fuse_loops(statement, &spatial, "t") else { return spatial.is_empty() };
         let threads = THREADS.min(self.machine.block_threads as i64);
+        let Some(thread) = self.spread_over(statement, &spatial, threads) else { return spatial.is_empty() };
+        let own = self.name_of(statement);
+        if !self.loops_with(statement, LoopRole::Reduction).is_empty() {
+            self.try_steps(|planner| planner.keep_in_registers(&own, thread));
+        }
+        true
+    }
+
+    /// Fuses loops into one, and splits it into blocks of so many threads. Returns the loop over
+    /// the threads.
+    pub(super) fn spread_over(
+        &mut self,
+        statement: StatementId,
+        loops: &[LoopVarId],
+        threads: i64,
+    ) -> Option<LoopName> {
+        let all = self.fuse_loops(statement, loops, "t")?;
         let (block, thread) = (self.unused_name("block"), self.unused_name("thread"));
         let own = self.name_of(statement);
         let split = Step::Split { target: all, outer: block.clone(), inner: vec![(thread.clone(), threads)] };
+        let thread = own.loop_named(thread);
         let spread = self.try_step(split)
             && self.bind(own.loop_named(block), ParallelUnit::Block(Axis::X))
-            && self.bind(own.loop_named(thread.clone()), ParallelUnit::Thread(Axis::X));
-        if spread && !self.loops_with(statement, LoopRole::Reduction).is_empty() {
-            self.try_steps(|planner| planner.keep_in_registers(&own, own.loop_named(thread)));
-        }
-        spread
+            && self.bind(thread.clone(), ParallelUnit::Thread(Axis::X));
+        spread.then_some(thread)
     }
 
     /// Keeps the results of a statement in registers.

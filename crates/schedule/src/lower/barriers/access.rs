@@ -12,12 +12,14 @@
 //!
 //! No barrier is needed if both accesses read. Nor is one needed if the two accesses never touch
 //! the same element ([`BlockAccess::is_disjoint`]), or if only accesses of one and the same thread
-//! touch a common element ([`BlockAccess::is_by_same_thread`]). The schedule is assumed to be
+//! touch a common element ([`BlockAccess::is_by_same_thread`]). Atomic updates by one operator may
+//! run in any order, so they need none either. The schedule is assumed to be
 //! legal: within one iteration of the loops around the thread loops, a statement does not write the
 //! same element from two threads.
 
 use std::collections::BTreeSet;
 
+use tilewright_ir::ReduceOp;
 use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId, Stmt};
 
 /// How the iteration of an access relates to the current iteration of the same loop.
@@ -52,6 +54,8 @@ enum Role {
 pub(super) struct BlockAccess {
     tensor: BufferId,
     writes: bool,
+    /// The operator of an atomic update.
+    update: Option<ReduceOp>,
     indices: Vec<IndexExpr>,
     /// The thread loops and the loops inside them that the subscripts mention, outermost first,
     /// with their trip counts.
@@ -67,7 +71,8 @@ impl BlockAccess {
     /// Returns true when different threads may touch the same element in this access and in the
     /// `later` one, so that their order counts.
     pub(super) fn conflicts_with(&self, later: &BlockAccess) -> bool {
-        let ordered = self.tensor == later.tensor && (self.writes || later.writes);
+        let are_updates = self.update.is_some() && self.update == later.update;
+        let ordered = self.tensor == later.tensor && (self.writes || later.writes) && !are_updates;
         ordered && !self.is_disjoint(later) && !self.is_by_same_thread(later)
     }
 
@@ -154,7 +159,8 @@ impl BlockAccess {
 
     /// Returns true when the subscripts that are equal in both accesses determine the thread,
     /// whatever the iterations of the loops that have gone on are. The variables of such a
-    /// subscript are the digits of a number in mixed radix, as in `8*t + i` with `i` below 8.
+    /// subscript are the digits of a number in mixed radix, as in `8*t + i` with `i` below 8. A
+    /// quotient and a remainder of the same number, as in `[e/8, e%8]`, determine the number.
     fn determine_threads<'e>(
         &self,
         subscripts: impl Iterator<Item = (&'e IndexExpr, &'e IndexExpr)>,
@@ -163,11 +169,26 @@ impl BlockAccess {
         let advanced = self.advanced.iter().map(|advanced| (advanced.var, advanced.extent));
         let variables: Vec<(LoopVarId, Option<i64>)> = numbered.chain(advanced).collect();
         let common = subscripts.filter(|(before, after)| before == after);
+        let common = with_dividends(common.map(|(index, _)| index.clone()).collect());
         let determined: BTreeSet<LoopVarId> =
-            common.filter_map(|(index, _)| digits(index, &variables)).flatten().collect();
+            common.iter().filter_map(|index| digits(index, &variables)).flatten().collect();
         let is_thread = |role: &Role| matches!(role, Role::Thread(_));
         let mut threads = self.loops.iter().enumerate().filter(|(_, (_, role, _))| is_thread(role));
         threads.all(|(at, _)| determined.contains(&numbered_var(at)))
+    }
+}
+
+/// Adds to some numbers those that they determine: `e` where both `e/n` and `e%n` are among them.
+fn with_dividends(mut known: Vec<IndexExpr>) -> Vec<IndexExpr> {
+    loop {
+        let dividend = known.iter().filter_map(remainder).find_map(|(whole, by)| {
+            let quotient = whole.floor_div(&IndexExpr::constant(by));
+            (known.contains(&quotient) && !known.contains(&whole)).then_some(whole)
+        });
+        match dividend {
+            Some(whole) => known.push(whole),
+            None => return known,
+        }
     }
 }
 
@@ -211,9 +232,9 @@ impl<'a> Collector<'a> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
         let mut reads = Vec::new();
         stmt.visit_own_reads(&mut |access| reads.push(access));
-        reads.into_iter().for_each(|access| self.access(access, false));
+        reads.into_iter().for_each(|access| self.access(access, false, None));
         if let Some(store) = stmt.store() {
-            self.access(&store.target, true);
+            self.access(&store.target, true, store.reduce.filter(|_| store.is_atomic));
         }
         let outside = self.loops.len();
         if let Stmt::For(inner) = stmt {
@@ -227,7 +248,7 @@ impl<'a> Collector<'a> {
         self.loops.truncate(outside);
     }
 
-    fn access(&mut self, access: &Access, writes: bool) {
+    fn access(&mut self, access: &Access, writes: bool, update: Option<ReduceOp>) {
         if !self.shareable[access.tensor.index()] {
             return;
         }
@@ -235,6 +256,7 @@ impl<'a> Collector<'a> {
         let access = BlockAccess {
             tensor: access.tensor,
             writes,
+            update,
             indices: access.indices.clone(),
             canonical: self.canonical(access, &loops),
             loops,
@@ -299,6 +321,17 @@ mod tests {
         let [t, i] = [numbered_var(0), numbered_var(1)];
         let index = IndexExpr::var(t).mul(&IndexExpr::constant(weight)).add(&IndexExpr::var(i));
         digits(&index, &[(t, Some(4)), (i, Some(extent))])
+    }
+
+    #[test]
+    fn quotients_and_remainders_determine_their_dividend() {
+        let number = IndexExpr::var(numbered_var(0));
+        let by = |divisor: i64| IndexExpr::constant(divisor);
+        let rows = number.floor_div(&by(5));
+        let parts = [rows.floor_div(&by(8)), rows.modulo(&by(8)), number.modulo(&by(5))];
+        assert!(with_dividends(parts.to_vec()).contains(&number));
+        assert!(!with_dividends(parts[..2].to_vec()).contains(&number));
+        assert!(!with_dividends(vec![number.floor_div(&by(6)), number.modulo(&by(5))]).contains(&number));
     }
 
     #[test]

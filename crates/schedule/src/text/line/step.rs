@@ -7,7 +7,7 @@ use tilewright_syntax::diagnostic::most_similar;
 use tilewright_syntax::{Code, Diagnostic, Span};
 
 use super::{Cursor, Parse, Reported, quoted};
-use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Step};
+use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Step, Storage};
 use crate::text::keyword::Keyword;
 use crate::text::token::Kind;
 
@@ -179,8 +179,24 @@ impl Cursor<'_> {
         let tensor = self.tensor()?;
         self.expect(Kind::Comma, "`,` and a loop")?;
         let at = self.loop_name(None)?;
-        self.expect_end("")?;
-        Ok(Step::ComputeAt { tensor, at })
+        let storage = if self.is_at_word("store_at") { Some(self.storage()?) } else { None };
+        self.expect_end(match &storage {
+            None => "`store_at` and a loop, or ",
+            Some(Storage { fold: None, .. }) => "`fold` and a number of rows, or ",
+            Some(_) => "",
+        })?;
+        Ok(Step::ComputeAt { tensor, at, storage })
+    }
+
+    fn storage(&mut self) -> Parse<Storage> {
+        self.advance();
+        let at = self.place()?;
+        let is_folded = self.is_at_word("fold");
+        if is_folded {
+            self.advance();
+        }
+        let fold = if is_folded { Some(self.number("a number of rows")?) } else { None };
+        Ok(Storage { at, fold })
     }
 
     fn promote(&mut self) -> Parse<Step> {

@@ -28,7 +28,7 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
             }
         }
         ExprKind::Binary(BinaryOp::Div, _) => OperationCost { instructions: 1.0, divisions: 1.0 },
-        ExprKind::Binary(BinaryOp::Mod, _) => OperationCost { instructions: 6.0, divisions: 1.0 },
+        ExprKind::Binary(BinaryOp::Mod, _) => function_cost(Builtin::Fmod),
         // A float minimum must handle NaN.
         ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
         // A count that is not a number is compared with the width.
@@ -37,6 +37,7 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
             _ => plain(3.0),
         },
         ExprKind::Binary(BinaryOp::Power, operands) => plain(power_instructions(&operands[1])),
+        ExprKind::Call(Builtin::Pow, arguments) => float_power_cost(&arguments[1]),
         ExprKind::Call(function, _) => function_cost(*function),
         ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.0 }),
         _ => plain(1.0),
@@ -51,6 +52,21 @@ fn power_instructions(exponent: &Expr) -> f64 {
             f64::from(i128::BITS - number.leading_zeros() + number.count_ones())
         }
         _ => 4.0 * f64::from(exponent.dtype.bits()),
+    }
+}
+
+/// The cost of a float power. Small constant exponents become products and square roots.
+fn float_power_cost(exponent: &Expr) -> OperationCost {
+    let ExprKind::Literal(number) = &exponent.kind else { return function_cost(Builtin::Pow) };
+    let exponent = number.as_f64();
+    if exponent.fract() == 0.0 && (0.0..=6.0).contains(&exponent) {
+        return OperationCost { instructions: (exponent / 2.0).ceil(), divisions: 0.0 };
+    }
+    match exponent {
+        -1.0 | -2.0 => OperationCost { instructions: 2.0, divisions: 1.0 },
+        0.5 | 1.5 => OperationCost { instructions: 4.0, divisions: 1.2 },
+        0.25 | -0.5 => OperationCost { instructions: 4.0, divisions: 2.2 },
+        _ => function_cost(Builtin::Pow),
     }
 }
 
@@ -75,9 +91,15 @@ fn function_cost(function: Builtin) -> OperationCost {
         Builtin::Tanh | Builtin::Sinh | Builtin::Cosh => OperationCost { instructions: 26.0, divisions: 1.0 },
         Builtin::Sin | Builtin::Cos => plain(30.0),
         Builtin::Tan => OperationCost { instructions: 40.0, divisions: 1.0 },
-        Builtin::Hypot | Builtin::Cbrt => OperationCost { instructions: 20.0, divisions: 1.0 },
-        Builtin::Erf | Builtin::Erfc | Builtin::Atan | Builtin::Atan2 | Builtin::Asin | Builtin::Acos => {
-            plain(40.0)
+        Builtin::Hypot => OperationCost { instructions: 16.0, divisions: 1.2 },
+        Builtin::Cbrt => plain(28.0),
+        // Floats of 32 bits are widened first, as in `erfc` and the functions below.
+        Builtin::Fmod => OperationCost { instructions: 24.0, divisions: 2.0 },
+        Builtin::Erf => plain(40.0),
+        Builtin::Atan | Builtin::Atan2 => OperationCost { instructions: 30.0, divisions: 1.0 },
+        Builtin::Asin | Builtin::Acos => OperationCost { instructions: 20.0, divisions: 1.2 },
+        Builtin::Asinh | Builtin::Acosh | Builtin::Atanh => {
+            OperationCost { instructions: 36.0, divisions: 1.5 }
         }
         _ => plain(80.0),
     }

@@ -39,7 +39,7 @@ use views::{View, ViewState};
 pub(super) const DEPENDENT_RANGE_HELP: &str =
     "take the whole range and put a condition into the expression: `k < n(i) ? A(k) : 0`";
 /// The maximal depth of nested calls.
-const MOST_CALLS: usize = 64;
+pub(super) const MOST_CALLS: usize = 64;
 /// The maximal number of statements after loops over stages are written out, and after inlining.
 pub(super) const MOST_STATEMENTS: usize = 10_000;
 /// The maximal depth of an expression with bindings and calls in place.

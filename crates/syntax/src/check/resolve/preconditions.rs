@@ -20,7 +20,7 @@ impl Resolver<'_> {
         for Requirement { condition, statics } in &function.requires {
             let before = self.model.preconditions.len();
             self.precondition(condition, call, scope);
-            for own in &mut self.model.preconditions[before..] {
+            for own in &mut self.model.preconditions.edit()[before..] {
                 own.statics = statics.clone();
             }
         }
@@ -48,7 +48,7 @@ impl Resolver<'_> {
             let call = call.map(|span| CallSite { span, callee: scope.function.clone(), text });
             let known = |side: IndexExpr| self.model.with_extents(&side).unwrap_or(side);
             let (left, right) = (known(left), known(right));
-            self.model.preconditions.push(ModelPrecondition {
+            self.model.preconditions.edit().push(ModelPrecondition {
                 op: *op,
                 left,
                 right,
