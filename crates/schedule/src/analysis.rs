@@ -147,3 +147,9 @@ pub fn operations<I: Ids>(expr: &Expr<I>) -> usize {
     };
     own + expr.operands().iter().map(operations).sum::<usize>()
 }
+
+/// The number of iterations of nested loops: the product of their trips, or `i64::MAX` if it is
+/// larger than that.
+pub fn iterations(trips: impl IntoIterator<Item = i64>) -> i64 {
+    trips.into_iter().fold(1, i64::saturating_mul)
+}

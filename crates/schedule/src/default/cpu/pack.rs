@@ -4,7 +4,7 @@
 use tilewright_ir::nest::{Access, LoopVarId};
 use tilewright_target::Cpu;
 
-use crate::analysis::Stride;
+use crate::analysis::{Stride, iterations};
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopLevel, LoopName, PromoteScope, StatementName, Step};
@@ -20,7 +20,7 @@ impl Planner<'_, Cpu> {
         let repeats = |var: &LoopVarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
         let own = self.draft.loops_owned_by(statement);
         let spatial = self.loops_with(statement, LoopRole::Spatial);
-        let uses: i64 = spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)).product();
+        let uses = iterations(spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)));
         own.iter().all(regular)
             && uses >= LEAST_PACKED_USES
             && self.draft.writers(Parent::Body, read.tensor).is_empty()

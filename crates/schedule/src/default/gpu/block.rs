@@ -10,7 +10,7 @@ use tilewright_ir::nest::{Access, Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::THREADS;
-use crate::analysis::Stride;
+use crate::analysis::{Stride, iterations};
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Step};
@@ -30,7 +30,7 @@ impl Planner<'_, Gpu> {
         let own = self.name_of(statement);
         let reduces = !self.loops_with(statement, LoopRole::Reduction).is_empty();
         let loops = self.loops_to_spread(statement);
-        let trips: i64 = loops.iter().map(|var| self.trips(*var)).product();
+        let trips = iterations(loops.iter().map(|var| self.trips(*var)));
         if let (true, Some(last)) = (reduces, loops.last()) {
             self.transpose_constants(statement, *last);
             if self.try_steps(|planner| planner.spread_parts_in_block(statement, &loops)) {
@@ -62,7 +62,7 @@ impl Planner<'_, Gpu> {
     fn spread_parts_in_block(&mut self, statement: StatementId, loops: &[LoopVarId]) -> bool {
         let own = self.name_of(statement);
         let [along] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
-        let results: i64 = loops.iter().map(|var| self.trips(*var)).product();
+        let results = iterations(loops.iter().map(|var| self.trips(*var)));
         let (length, threads) = (self.trips(along), PART_THREADS.min(self.machine.block_threads as i64));
         let steps = (LEAST_STEPS..=MOST_UNROLLED_STEPS)
             .find(|steps| length % steps == 0 && results.saturating_mul(length / steps) <= threads);
@@ -89,9 +89,10 @@ impl Planner<'_, Gpu> {
         self.bind(all.clone(), ParallelUnit::Thread(Axis::X)).then_some(all)
     }
 
-    /// The loops of a statement's results, without those that run only once.
+    /// The loops of a statement's results inside the block, without those that run only once.
     fn loops_to_spread(&self, statement: StatementId) -> Vec<LoopVarId> {
         let mut loops = self.loops_with(statement, LoopRole::Spatial);
+        loops.retain(|var| self.draft.loop_of(*var).kind == LoopKind::Serial);
         if loops.iter().any(|var| self.trips(*var) > 1) {
             loops.retain(|var| self.trips(*var) > 1);
         }

@@ -9,6 +9,7 @@
 use tilewright_ir::nest::{Access, Atom, IndexExpr, LoopVarId};
 use tilewright_target::Gpu;
 
+use crate::analysis::iterations;
 use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::Step;
@@ -39,7 +40,7 @@ impl Planner<'_, Gpu> {
             return None;
         }
         let spatial = self.loops_with(statement, LoopRole::Spatial);
-        let results: i64 = spatial.iter().map(|var| self.trips(*var)).product();
+        let results = iterations(spatial.iter().map(|var| self.trips(*var)));
         let target = self.draft.statement(statement).target.tensor;
         let bytes = self.draft.buffers[target.index()].buffer.dtype.bytes() as i64;
         let fits = |lanes: &i64| {

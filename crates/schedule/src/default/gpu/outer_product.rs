@@ -11,6 +11,7 @@ use tilewright_ir::nest::{Access, Atom, Axis, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::WORTH_TILES;
+use crate::analysis::iterations;
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
@@ -141,7 +142,7 @@ impl Planner<'_, Gpu> {
         // the depth together with them.
         let (windows, mut reduced): (Vec<LoopVarId>, Vec<LoopVarId>) =
             reduced.into_iter().partition(|var| self.trips(*var) <= LONGEST_WINDOW);
-        let window: i64 = windows.iter().map(|var| self.trips(*var)).product();
+        let window = iterations(windows.iter().map(|var| self.trips(*var)));
         let longest = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]));
         let depth = longest.map(|at| (reduced.remove(at), (STAGED_STEPS + window - 1) / window));
         let others = spatial.into_iter().filter(|var| *var != column && *var != row).collect();

@@ -1,5 +1,6 @@
 //! Rejects tiles that are slow on any CPU, before anything is compiled.
 
+use tilewright_schedule::analysis::iterations;
 use tilewright_target::Cpu;
 
 use super::tile::Tile;
@@ -38,7 +39,7 @@ pub(crate) fn check_threads(
     if stage.is_ordered || target.cores < 2 || stage.work < MIN_PARALLEL_WORK {
         return Ok(());
     }
-    let possible: i64 = stage.repeated_loops(false).iter().map(|at| stage.loops[*at].trips).product();
+    let possible = iterations(stage.repeated_loops(false).iter().map(|at| stage.loops[*at].trips));
     match tile.parallel_iterations(point) < possible.min(target.cores as i64) {
         true => Err(Rejection::Threads),
         false => Ok(()),

@@ -15,7 +15,7 @@
 //! A part with one iteration does not become a loop. The vector runs along a result loop or along a
 //! reduced loop. In the latter case, each lane has its own partial total.
 
-use tilewright_schedule::analysis::Stride;
+use tilewright_schedule::analysis::{Stride, iterations};
 use tilewright_schedule::{LoopLevel, LoopName, PromoteScope, StatementName, Step};
 use tilewright_target::Cpu;
 
@@ -277,7 +277,7 @@ impl Tile {
         // Parts with one iteration are not loops, so they do not count.
         let outer =
             order.map(|place| self.parts(point, self.cuts.spatial[*place])[0]).filter(|outer| *outer > 1);
-        outer.take(count).product()
+        iterations(outer.take(count))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rejects tiles that are slow on any GPU, before anything is compiled (section 4.6 of the Halide
 //! autoscheduler's paper).
 
+use tilewright_schedule::analysis::iterations;
 use tilewright_target::Gpu;
 
 use super::operand::{OperandKnob, Staging};
@@ -74,7 +75,7 @@ pub(super) fn check(
 fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
     let (threads, blocks) = (tile.threads(point), tile.blocks(point));
     let warp = gpu.warp.max(1) as i64;
-    let possible: i64 = tile.cuts.spatial.iter().map(|at| stage.loops[*at].trips).product();
+    let possible = iterations(tile.cuts.spatial.iter().map(|at| stage.loops[*at].trips));
     let lanes = (threads + warp - 1) / warp * warp;
     if possible >= warp && (lanes - threads) * IDLE_LANES > lanes {
         return Err(Rejection::BlockThreads);
@@ -87,7 +88,7 @@ fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<()
     // The results could be spread over `enough` blocks. A quarter of them suffices for a candidate
     // to be worth measuring.
     let enough = (possible / MIN_THREADS).clamp(1, gpu.processors as i64);
-    if blocks * 4 < enough {
+    if blocks.saturating_mul(4) < enough {
         return Err(Rejection::Blocks);
     }
     Ok(())

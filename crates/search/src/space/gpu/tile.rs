@@ -21,7 +21,7 @@
 //! blocks: each block computes a partial total, and a second kernel adds the partial totals up.
 
 use tilewright_ir::nest::Axis;
-use tilewright_schedule::analysis::Stride;
+use tilewright_schedule::analysis::{Stride, iterations};
 use tilewright_schedule::{LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
 use tilewright_target::Gpu;
 
@@ -154,23 +154,24 @@ impl Tile {
 
     /// The number of threads of a block.
     pub fn threads(&self, point: &Point) -> i64 {
-        self.cuts.spatial.iter().map(|at| self.parts(point, *at).thread).product()
+        iterations(self.cuts.spatial.iter().map(|at| self.parts(point, *at).thread))
     }
 
     /// The number of blocks that share one reduction.
     pub fn shares(&self, point: &Point) -> i64 {
-        self.cuts.reduced.iter().map(|at| self.reduced_parts(point, *at).share).product()
+        iterations(self.cuts.reduced.iter().map(|at| self.reduced_parts(point, *at).share))
     }
 
     /// The number of blocks.
     pub fn blocks(&self, point: &Point) -> i64 {
-        self.cuts.spatial.iter().map(|at| self.parts(point, *at).block).product::<i64>() * self.shares(point)
+        let blocks = self.cuts.spatial.iter().map(|at| self.parts(point, *at).block);
+        iterations(blocks.chain([self.shares(point)]))
     }
 
     /// The number of results of a thread.
     pub fn results(&self, point: &Point) -> i64 {
         let own = self.cuts.spatial.iter().map(|at| self.parts(point, *at));
-        own.map(|parts| parts.strided * parts.inner).product()
+        iterations(own.flat_map(|parts| [parts.strided, parts.inner]))
     }
 
     /// The number of iterations of a loop whose operands are staged together.
