@@ -7,7 +7,7 @@ mod harness;
 
 use harness::fenced::Fenced;
 use harness::*;
-use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, LoopKind, Stmt};
+use tilewright_ir::nest::{BufferId, Expr, ExprKind, IndexExpr, LoopKind, Stmt};
 use tilewright_ir::{BinaryOp, DType, Number, Tensor, arithmetic};
 use tilewright_target::VectorInstructions;
 
@@ -225,6 +225,101 @@ fn check_table(
     }
     let what = format!("{vectors:?} {dtype}, {size} places of {places_type}, {lanes} lanes, {mask:?}");
     check(&kernel, &input, &mut [chosen.bytes().to_vec()], &wanted, &what);
+}
+
+/// out(i) = table(p, 0) + 2 * table(p, 1) + 3 * table(p + 1, 0) + …, for p = places(i): neighbours
+/// that data chooses. Each of the reads comes in several orders, with gaps between them.
+#[test]
+fn neighbours_that_data_chooses() {
+    let sets: [&[(i64, i64)]; 6] = [
+        &[(0, 0), (0, 1), (1, 0), (1, 1)],
+        &[(1, 1), (0, 1), (1, 0), (0, 0)],
+        &[(0, 1), (1, 0), (2, 0)],
+        &[(0, 0), (1, 0), (2, 0)],
+        &[(0, 0), (0, 0), (0, 1), (0, 1), (2, 1)],
+        &[(-1, 1), (0, 0), (0, 1), (1, 0), (1, 1), (2, 0)],
+    ];
+    for vectors in runnable() {
+        for dtype in [DType::UInt8, DType::Int16, DType::Float32, DType::Int64] {
+            for lanes in [2, 3, 4, 16] {
+                let masks = [Lanes::All, Lanes::First(lanes - 1), Lanes::Before(lanes + 1)];
+                for (reads, mask) in sets.into_iter().zip(masks.into_iter().cycle()) {
+                    check_neighbours(vectors, dtype, reads, lanes, mask, 9, 0);
+                }
+            }
+            // A lane outside of the table makes the call fail, and reads nothing beyond the table.
+            for rows in [1, 2] {
+                check_neighbours(vectors, dtype, sets[0], 16, Lanes::All, rows, 1);
+                check_neighbours(vectors, dtype, sets[3], 16, Lanes::Before(17), rows, 1);
+            }
+        }
+    }
+}
+
+/// An element of a buffer.
+fn element_of(buffer: BufferId, indices: &[IndexExpr], dtype: DType) -> Expr {
+    Expr { dtype, kind: ExprKind::Load(access(buffer, indices)) }
+}
+
+/// Places are in the rows that keep all reads inside a table of `rows` rows, or `excess` rows
+/// beyond them.
+fn check_neighbours(
+    vectors: VectorInstructions,
+    dtype: DType,
+    reads: &[(i64, i64)],
+    lanes: i64,
+    mask: Lanes,
+    rows: i64,
+    excess: i64,
+) {
+    const COLUMNS: i64 = 2;
+    let count = 2 * lanes;
+    let mut b = Builder::new();
+    let table = b.argument(dtype, &[rows, COLUMNS]);
+    let (places, out) = (b.argument(DType::Int32, &[count]), b.argument(DType::Int64, &[count]));
+    let body = |at: IndexExpr| {
+        let place = element_of(places, std::slice::from_ref(&at), DType::Int32);
+        let term = |number: usize, (row, column): (i64, i64)| {
+            let element = element_of(table, &[data(place.clone()).offset(row), c(column)], dtype);
+            let factor = Expr::literal(DType::Int64, Number::Int(number as i128 + 1));
+            binary(BinaryOp::Mul, element.cast(DType::Int64), factor)
+        };
+        let terms = reads.iter().enumerate().map(|(number, read)| term(number, *read));
+        let sum = terms.reduce(|left, right| binary(BinaryOp::Add, left, right)).unwrap();
+        set(out, &[at], sum)
+    };
+    let (body, runs) = masked_loop(&mut b, lanes, mask, &body);
+    let kernel = b.compile(vectors, vec![body]);
+    let input = values(dtype, rows * COLUMNS);
+    let (least, most) = (
+        -reads.iter().map(|read| read.0).min().unwrap(),
+        rows - 1 - reads.iter().map(|read| read.0).max().unwrap(),
+    );
+    let mut chosen = zeros(DType::Int32, count);
+    let mut wanted = zeros(DType::Int64, count);
+    for at in (0..count).filter(|at| runs[*at as usize]) {
+        let place = if excess > 0 { most + excess } else { least + at * 7 % (most - least + 1) };
+        chosen.set(at as usize, Number::Int(place.into()));
+        let element = |(row, column): (i64, i64)| input.get(((place + row) * COLUMNS + column) as usize);
+        let number = |read| element(read).convert(DType::Int64).as_i128();
+        if excess == 0 {
+            let sum = reads.iter().zip(1..).map(|(read, factor)| number(*read) * factor).sum();
+            wanted.set(at as usize, Number::Int(sum));
+        }
+    }
+    let what = format!("{vectors:?} {dtype}, {rows} rows, {lanes} lanes, {mask:?}, {reads:?}");
+    if excess == 0 {
+        check(&kernel, &input, &mut [chosen.bytes().to_vec()], &wanted, &what);
+        return;
+    }
+    let mut fenced = Fenced::new(input.bytes().len());
+    for at_the_end in [false, true] {
+        let memory = if at_the_end { fenced.at_the_end() } else { fenced.at_the_start() };
+        memory.copy_from_slice(input.bytes());
+        let mut out = vec![0u8; wanted.bytes().len()];
+        let status = kernel.run(&mut [memory, &mut chosen.bytes().to_vec(), &mut out]);
+        assert_ne!(status, 0, "{what}");
+    }
 }
 
 /// Checks are made only where the data can be outside.

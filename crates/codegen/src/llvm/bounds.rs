@@ -203,7 +203,7 @@ fn has_lazy_operator(expr: &Expr) -> bool {
 }
 
 /// Collects the accesses that the evaluation of a value certainly performs.
-fn certain_reads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
+pub(super) fn certain_reads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
     match &expr.kind {
         ExprKind::Load(access) => found.push(access),
         ExprKind::Select(operands) => certain_reads(&operands[0], found),

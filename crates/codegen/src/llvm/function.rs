@@ -14,7 +14,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-use tilewright_ir::nest::{BufferId, LoopVarId, Scope, Stmt};
+use tilewright_ir::nest::{Access, BufferId, LoopVarId, Scope, Stmt};
 use tilewright_ir::{LoopNest, walk};
 
 use super::bounds::Facts;
@@ -78,6 +78,8 @@ pub(super) struct Frame<'ctx> {
     pub(super) known_pointers: KnownPointers<'ctx>,
     /// What is known where the next instruction is emitted.
     pub(super) facts: Facts,
+    /// The elements that the statement being emitted has loaded already.
+    pub(super) loaded: Vec<(Access, Value<'ctx>)>,
 }
 
 /// The vector loop being emitted.
@@ -290,6 +292,7 @@ impl<'ctx> Unit<'ctx, '_> {
             loops: Vec::new(),
             known_pointers: KnownPointers::default(),
             facts: Facts::default(),
+            loaded: Vec::new(),
         }
     }
 }

@@ -23,14 +23,9 @@ impl<'ctx> Emitter<'ctx, '_> {
         mask: Option<Value<'ctx>>,
         lanes: u32,
     ) -> Value<'ctx> {
-        let width = element_type(offsets).into_int_type().get_bit_width();
-        let elements = place.bytes / place.dtype.bytes() as i64;
-        if place.dtype.bytes() < 4 && width == 32 && elements <= i64::from(i32::MAX) {
-            let bits = if elements <= 1 << 16 { 16 } else { 32 };
-            if lanes.is_multiple_of(64 / bits) {
-                let positions = self.positions(place, first, offsets, mask);
-                return self.load_lane_by_lane(place, positions, bits);
-            }
+        if let (true, Some(bits)) = (place.dtype.bytes() < 4, position_bits(place, offsets, lanes)) {
+            let positions = self.positions(place, first, offsets, mask);
+            return self.load_lane_by_lane(place, positions, bits);
         }
         let element = self.ops.memory_type(place.dtype);
         let pointers = self.ops.element_ptrs(element, first, offsets.into_vector_value());
@@ -61,21 +56,54 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// Loads the element of each lane on its own. The positions are below `2^bits`.
-    fn load_lane_by_lane(&self, place: &Location<'ctx>, positions: Value<'ctx>, bits: u32) -> Value<'ctx> {
+    /// The address of each lane's element, which is the start of the buffer in inactive lanes.
+    pub(super) fn lane_addresses(
+        &self,
+        place: &Location<'ctx>,
+        first: PointerValue<'ctx>,
+        offsets: Value<'ctx>,
+        mask: Option<Value<'ctx>>,
+        lanes: u32,
+    ) -> Vec<PointerValue<'ctx>> {
+        if let Some(bits) = position_bits(place, offsets, lanes) {
+            return self.addresses(place, self.positions(place, first, offsets, mask), bits);
+        }
+        let element = self.ops.memory_type(place.dtype);
+        let mut pointers = self.ops.element_ptrs(element, first, offsets.into_vector_value());
+        if let Some(mask) = mask {
+            pointers = self.ops.select(mask, pointers, place.base.into());
+        }
+        (0..lanes).map(|lane| self.ops.extract(pointers, lane).into_pointer_value()).collect()
+    }
+
+    /// The addresses at a vector of positions, which are below `2^bits`.
+    fn addresses(
+        &self,
+        place: &Location<'ctx>,
+        positions: Value<'ctx>,
+        bits: u32,
+    ) -> Vec<PointerValue<'ctx>> {
         let ops = &self.ops;
         let narrow = ops.resize(positions, ops.int_type(bits), false);
         let lanes = narrow.get_type().into_vector_type().get_size();
         let (element, together) = (ops.memory_type(place.dtype), 64 / bits);
         let words = vector_of(ops.i64().into(), lanes / together);
         let words = ops.builder.build_bit_cast(narrow, words, "").expect(BUILT);
-        let mut result: Value<'ctx> = vector_of(element, lanes).get_poison().into();
-        for lane in 0..lanes {
+        let address = |lane: u32| {
             let word = ops.extract(words, lane / together);
-            let position = self.part_of_word(word, lane % together * bits, bits);
-            let pointer = ops.element_ptr(element, place.base, position);
-            let value = self.load_aligned(element, pointer, place.dtype.bytes() as u32);
-            result = ops.insert(result, value, lane);
+            ops.element_ptr(element, place.base, self.part_of_word(word, lane % together * bits, bits))
+        };
+        (0..lanes).map(address).collect()
+    }
+
+    /// Loads the element of each lane on its own. The positions are below `2^bits`.
+    fn load_lane_by_lane(&self, place: &Location<'ctx>, positions: Value<'ctx>, bits: u32) -> Value<'ctx> {
+        let element = self.ops.memory_type(place.dtype);
+        let addresses = self.addresses(place, positions, bits);
+        let mut result: Value<'ctx> = vector_of(element, addresses.len() as u32).get_poison().into();
+        for (lane, address) in addresses.into_iter().enumerate() {
+            let value = self.load_aligned(element, address, place.dtype.bytes() as u32);
+            result = self.ops.insert(result, value, lane as u32);
         }
         result
     }
@@ -103,4 +131,14 @@ impl<'ctx> Emitter<'ctx, '_> {
         call.add_attribute(AttributeLoc::Param(0), self.attribute("align", align));
         call.try_as_basic_value().expect_basic(RESULT)
     }
+}
+
+/// The number of bits that hold every position in the buffer, if positions can leave a vector
+/// several at a time.
+fn position_bits(place: &Location<'_>, offsets: Value<'_>, lanes: u32) -> Option<u32> {
+    let width = element_type(offsets).into_int_type().get_bit_width();
+    let elements = place.bytes / place.dtype.bytes() as i64;
+    let bits = if elements <= 1 << 16 { 16 } else { 32 };
+    let is_possible = width == 32 && elements <= i64::from(i32::MAX) && lanes.is_multiple_of(64 / bits);
+    is_possible.then_some(bits)
 }

@@ -2,7 +2,8 @@
 //!
 //! Neighbouring elements are loaded as one vector, and elements that lie close together as several
 //! vectors that are shuffled ([`super::lane_pattern`]). All other elements are gathered
-//! ([`super::gather`]). A load is masked if some lanes may be inactive, unless the access is within
+//! ([`super::gather`]), several neighbours together where a statement reads them
+//! ([`super::neighbours`]). A load is masked if some lanes may be inactive, unless the access is within
 //! its buffer there too.
 
 use inkwell::attributes::AttributeLoc;
@@ -20,6 +21,9 @@ impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn load(&mut self, access: &Access) -> Emit<Value<'ctx>> {
         if let Some(slot) = self.slot(access) {
             return Ok(self.load_slot(access, &slot));
+        }
+        if let Some(value) = self.loaded(access) {
+            return Ok(value);
         }
         if let Some(value) = self.load_clamped(access)? {
             return Ok(value);

@@ -40,6 +40,7 @@ mod machine;
 mod masks;
 mod math;
 mod nan;
+mod neighbours;
 mod object;
 mod ops;
 mod parallel;

@@ -19,7 +19,7 @@ use super::registers::Slot;
 
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
-        self.with_certain_accesses(store, |this| this.emit_store(store))
+        self.with_certain_accesses(store, |this| this.with_neighbours(store, |this| this.emit_store(store)))
     }
 
     fn emit_store(&mut self, store: &Store) -> Emit<()> {
