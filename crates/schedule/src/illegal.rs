@@ -283,6 +283,16 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// Two loops cannot be joined.
+    #[error("`{target}` cannot be computed with `{with}`: {why}")]
+    ComputeWith {
+        /// The loop that moves.
+        target: String,
+        /// The loop that it joins.
+        with: String,
+        /// Why.
+        why: String,
+    },
     /// A tensor cannot be prefetched at this loop.
     #[error("`{tensor}` cannot be prefetched at `{at}`: {why}")]
     Prefetch {

@@ -11,7 +11,10 @@
 //!
 //! In: a draft, and the statements that a step has moved. Out: the first dependence that no longer
 //! holds, with a pair of instances. The dependences are those of [`tilewright_polyhedral`]; read
-//! its `dependence.rs` next.
+//! its `dependence.rs` next. Loops that were apart and are joined are checked by the elements that
+//! they use ([`joined`]).
+
+mod joined;
 
 use tilewright_ir::ids::InNest;
 use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
@@ -22,6 +25,8 @@ use tilewright_polyhedral::{Coordinates, Dependence, DependenceKind, Model, text
 
 use crate::draft::{Draft, Instance, Legal, LoopRole, Parent, StatementId};
 use crate::illegal::Illegal;
+
+pub(crate) use joined::Meeting;
 
 /// The isl operations that one legality query may take: about a second.
 const MOST_OPERATIONS: u64 = 20_000_000;

@@ -115,6 +115,11 @@ impl DraftPair<'_> {
                 let storage = storage.as_ref().map(|own| Storage { at: self.level(&own.at), fold: own.fold });
                 Step::ComputeAt { tensor, at, storage }
             }
+            Step::ComputeWith { target, with, ahead } => Step::ComputeWith {
+                target: self.loop_name(target),
+                with: self.loop_name(with),
+                ahead: *ahead,
+            },
             Step::Promote { tensor, at, scope, gathered, layout, pad, .. } => {
                 let tensor = self.tensor(tensor);
                 let at = self.level(at);

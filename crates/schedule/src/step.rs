@@ -100,6 +100,19 @@ pub enum Step {
         /// Where the parts are kept, if later iterations use them too.
         storage: Option<Storage>,
     },
+    /// `compute_with A.y, B.y`: joins two loops that follow each other, so that an iteration of
+    /// `B.y` follows each iteration of `A.y`. With `ahead 2`, the iterations of `A.y` run two
+    /// iterations before those of `B.y`. The joined loop has the name of the second.
+    ///
+    /// `for y in N: A`, `for y in N: B` → `for y in N: { A; B }`
+    ComputeWith {
+        /// The loop that moves.
+        target: LoopName,
+        /// The loop that it joins.
+        with: LoopName,
+        /// How many iterations the moved loop runs ahead.
+        ahead: i64,
+    },
     /// `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: stages in a buffer the part of a tensor
     /// that one iteration of the loop touches. For an operand, a new statement copies the part in
     /// at the start of the iteration. The copy is named after the buffer and has loops `l0`, `l1`,

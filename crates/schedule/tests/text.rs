@@ -64,6 +64,9 @@ fn every_step_is_read_as_the_vocabulary_shows_it() {
     assert_eq!(step("compute_at P, C.io store_at C.i"), stored(outer.clone(), None));
     assert_eq!(step("compute_at P, C.io store_at C.i fold 4"), stored(outer, Some(4)));
     assert_eq!(step("compute_at P, C.io store_at root"), stored(LoopLevel::Root, None));
+    let compute_with = |ahead| Step::ComputeWith { target: in_c("i"), with: in_c("ki"), ahead };
+    assert_eq!(step("compute_with C.i, C.ki"), compute_with(0));
+    assert_eq!(step("compute_with C.i, C.ki ahead 2"), compute_with(2));
     assert_eq!(step("rfactor C.ki -> Cp"), Step::Rfactor { target: in_c("ki"), name: "Cp".to_owned() });
     let ahead = |of: &str| Step::Prefetch { tensor: "B".to_owned(), at: in_c("ki"), ahead: 4, of: in_c(of) };
     assert_eq!(step("prefetch B at C.ki ahead 4"), ahead("ki"));
@@ -364,6 +367,8 @@ fn any_step() -> impl Strategy<Value = Step> {
                 Step::ComputeAt { tensor, at, storage }
             }
         ),
+        (loop_name(), loop_name(), prop_oneof![Just(0), number()])
+            .prop_map(|(target, with, ahead)| Step::ComputeWith { target, with, ahead }),
         promote(),
         (loop_name(), name()).prop_map(|(target, name)| Step::Rfactor { target, name }),
         (tensor(), loop_name(), number(), loop_name()).prop_map(|(tensor, at, ahead, of)| Step::Prefetch {
@@ -384,6 +389,7 @@ fn nearly_a_schedule() -> impl Strategy<Value = String> {
         "unroll ",
         "inline ",
         "compute_at ",
+        "compute_with ",
         "promote ",
         "rfactor ",
         "prefetch ",

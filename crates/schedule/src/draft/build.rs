@@ -129,6 +129,7 @@ impl<'a> Draft<'a> {
             owner,
             is_unchanged: true,
             slides: false,
+            keeps_order: false,
             guards: Vec::new(),
         });
         (new, IndexExpr::var(new).add(&from))

@@ -129,6 +129,9 @@ pub(crate) struct Loop {
     /// Whether the loop computes only the rows that earlier iterations of a loop around it have
     /// not: its extent is smaller in later iterations.
     pub slides: bool,
+    /// Whether later iterations use what earlier ones have computed, so that no step may change
+    /// their order.
+    pub keeps_order: bool,
     /// Conditions for an iteration to run: an iteration in which one of these expressions is
     /// negative does nothing.
     pub guards: Vec<IndexExpr>,
@@ -212,6 +215,11 @@ impl Statement {
     }
 
     /// The tensors that the statement writes and reads.
+    /// Returns true when the statement reads or writes a tensor.
+    pub fn uses(&self, tensor: BufferId) -> bool {
+        self.tensors().contains(&tensor)
+    }
+
     fn tensors(&self) -> BTreeSet<BufferId> {
         let mut tensors = BTreeSet::from([self.target.tensor]);
         self.visit_reads(&mut |access| _ = tensors.insert(access.tensor));

@@ -33,6 +33,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         owner,
         is_unchanged: false,
         slides: false,
+        keeps_order: loops.iter().any(|var| draft.loop_of(*var).keeps_order),
         guards: Vec::new(),
     });
     // The innermost loop is the remainder by its extent, the next one the remainder of the

@@ -54,6 +54,9 @@ pub(super) fn set_kind(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> 
     draft.loops[var.index()].kind = kind;
     check_nesting(draft, var)?;
     let in_order = matches!(kind, LoopKind::Serial | LoopKind::Unrolled);
+    if !in_order && draft.loop_of(var).keeps_order {
+        return Err(draft.keeps_order(var));
+    }
     if in_order || !draft.may_carry_dependence(var) && !draft.has_unsynchronised_ordered_loop(var) {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! steps, and files for the parts of `promote` (`groups`, `layout`, `padding`, `view`).
 
 mod compute_at;
+mod compute_with;
 mod fuse;
 mod groups;
 mod inline;
@@ -43,6 +44,7 @@ fn transform(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::ComputeAt { tensor, at, storage } => {
             compute_at::compute_at(draft, tensor, at, storage.as_ref())
         }
+        Step::ComputeWith { target, with, ahead } => compute_with::compute_with(draft, target, with, *ahead),
         Step::Promote { tensor, at, name, scope, gathered, layout, pad } => match at {
             LoopLevel::Loop(at) if draft.statement_writes(at, tensor)? => {
                 promote::promote_result(draft, tensor, at, name, (*scope, *gathered), layout)

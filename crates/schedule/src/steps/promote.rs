@@ -334,6 +334,7 @@ fn copy_nest(draft: &mut Draft, stage: &StagedOperand) -> Vec<Node> {
             owner: Some(id),
             is_unchanged: false,
             slides: false,
+            keeps_order: false,
             guards: Vec::new(),
         });
         ranges.add_loop(var, &extent);

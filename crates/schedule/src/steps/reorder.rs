@@ -47,6 +47,7 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     draft.mark_changed(&wanted);
     new.iter().try_for_each(|var| super::kind::check_nesting(draft, *var))?;
     if chain != new {
+        check_joined(draft, &new)?;
         draft.check_private_recurrence(&new)?;
     }
     check_dependences(draft, new[0])
@@ -159,6 +160,14 @@ fn check(draft: &Draft, old: &[LoopVarId], new: &[LoopVarId]) -> Legal<()> {
             ),
         }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses to move a loop whose iterations keep their order.
+fn check_joined(draft: &Draft, loops: &[LoopVarId]) -> Legal<()> {
+    match loops.iter().find(|var| draft.loop_of(**var).keeps_order) {
+        Some(var) => Err(draft.keeps_order(*var)),
+        None => Ok(()),
     }
 }
 

@@ -154,6 +154,7 @@ fn build_sum(
             owner: Some(id),
             is_unchanged: false,
             slides: false,
+            keeps_order: false,
             guards: Vec::new(),
         })
     };

@@ -15,6 +15,7 @@ pub(super) enum Keyword {
     Bind,
     Inline,
     ComputeAt,
+    ComputeWith,
     Promote,
     Rfactor,
     Pipeline,
@@ -23,7 +24,7 @@ pub(super) enum Keyword {
 
 impl Keyword {
     /// All keywords, in the order in which a reader meets them.
-    pub(super) const ALL: [Keyword; 13] = [
+    pub(super) const ALL: [Keyword; 14] = [
         Keyword::Split,
         Keyword::Fuse,
         Keyword::Reorder,
@@ -33,6 +34,7 @@ impl Keyword {
         Keyword::Bind,
         Keyword::Inline,
         Keyword::ComputeAt,
+        Keyword::ComputeWith,
         Keyword::Promote,
         Keyword::Rfactor,
         Keyword::Pipeline,
@@ -51,6 +53,7 @@ impl Keyword {
             Step::Bind { .. } => Keyword::Bind,
             Step::Inline { .. } => Keyword::Inline,
             Step::ComputeAt { .. } => Keyword::ComputeAt,
+            Step::ComputeWith { .. } => Keyword::ComputeWith,
             Step::Promote { .. } => Keyword::Promote,
             Step::Rfactor { .. } => Keyword::Rfactor,
             Step::Pipeline { .. } => Keyword::Pipeline,
@@ -75,6 +78,7 @@ impl Keyword {
             Keyword::Bind => "bind",
             Keyword::Inline => "inline",
             Keyword::ComputeAt => "compute_at",
+            Keyword::ComputeWith => "compute_with",
             Keyword::Promote => "promote",
             Keyword::Rfactor => "rfactor",
             Keyword::Pipeline => "pipeline",
@@ -94,6 +98,7 @@ impl Keyword {
             Keyword::Bind => "bind C.io -> block.y",
             Keyword::Inline => "inline P",
             Keyword::ComputeAt => "compute_at P, C.io",
+            Keyword::ComputeWith => "compute_with A.y, B.y",
             Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",
             Keyword::Rfactor => "rfactor C.ki -> Cp",
             Keyword::Pipeline => "pipeline C.ko stages 3",

@@ -36,6 +36,10 @@ impl Display for Step {
                 write!(f, " store_at {}", storage.at)?;
                 storage.fold.map_or(Ok(()), |rows| write!(f, " fold {rows}"))
             }
+            Step::ComputeWith { target, with, ahead } => {
+                write!(f, "{target}, {with}")?;
+                if *ahead == 0 { Ok(()) } else { write!(f, " ahead {ahead}") }
+            }
             Step::Promote { tensor, at, name, scope, gathered, layout, pad } => {
                 write!(f, "{tensor} at {at} -> {name} {scope}")?;
                 f.write_str(if *gathered { " gathered" } else { "" })?;

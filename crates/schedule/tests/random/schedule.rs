@@ -23,7 +23,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds of steps, with their weights.
-pub const KINDS: [(StepKind, usize); 14] = [
+pub const KINDS: [(StepKind, usize); 15] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -33,6 +33,7 @@ pub const KINDS: [(StepKind, usize); 14] = [
     ("inline", 5),
     ("compute_at", 9),
     ("store_at", 4),
+    ("compute_with", 6),
     ("promote operand", 11),
     ("promote gathered", 11),
     ("promote result", 9),
@@ -41,7 +42,7 @@ pub const KINDS: [(StepKind, usize); 14] = [
 ];
 
 /// The kinds of steps for a GPU, with their weights.
-pub const GPU_KINDS: [(StepKind, usize); 13] = [
+pub const GPU_KINDS: [(StepKind, usize); 14] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),
@@ -51,6 +52,7 @@ pub const GPU_KINDS: [(StepKind, usize); 13] = [
     ("inline", 4),
     ("compute_at", 10),
     ("store_at", 4),
+    ("compute_with", 6),
     ("promote operand", 6),
     ("promote gathered", 9),
     ("promote result", 6),
@@ -350,6 +352,7 @@ impl Walk<'_> {
             "inline" => self.inline(),
             "compute_at" => self.compute_at(),
             "store_at" => self.store_at(),
+            "compute_with" => self.compute_with(),
             "promote operand" => self.promote_operand(),
             "promote gathered" => self.promote_gathered(),
             "promote result" => self.promote_result(),
@@ -464,6 +467,21 @@ impl Walk<'_> {
             if is_at_root { LoopLevel::Root } else { LoopLevel::Loop(self.rng.pick(&around).clone()) };
         let fold = if self.rng.chance(40) { Some(1 + self.rng.below(8) as i64) } else { None };
         Some(Step::ComputeAt { tensor, at, storage: Some(Storage { at: kept_at, fold }) })
+    }
+
+    /// Joins two loops, mostly outer ones, of two statements.
+    fn compute_with(&mut self) -> Option<Step> {
+        let statements = &self.names.statements;
+        let first = self.rng.below(statements.len());
+        let second = match self.rng.chance(70) {
+            true => (first + 1) % statements.len(),
+            false => self.rng.below(statements.len()),
+        };
+        let depth = self.rng.weighted(&[(0, 70), (1, 20), (2, 10)]);
+        let loop_of = |(name, loops): &(StatementName, Vec<String>)| Some(name.loop_named(loops.get(depth)?));
+        let (target, with) = (loop_of(&statements[first])?, loop_of(&statements[second])?);
+        let ahead = self.rng.weighted(&[(0, 60), (1, 20), (2, 15), (9, 5)]);
+        Some(Step::ComputeWith { target, with, ahead })
     }
 
     fn promote_operand(&mut self) -> Option<Step> {

@@ -25,6 +25,7 @@ impl Cursor<'_> {
             Keyword::Bind => self.bind(),
             Keyword::Inline => self.inline(),
             Keyword::ComputeAt => self.compute_at(),
+            Keyword::ComputeWith => self.compute_with(),
             Keyword::Promote => self.promote(),
             Keyword::Rfactor => self.rfactor(),
             Keyword::Pipeline => self.pipeline(),
@@ -186,6 +187,19 @@ impl Cursor<'_> {
             Some(_) => "",
         })?;
         Ok(Step::ComputeAt { tensor, at, storage })
+    }
+
+    fn compute_with(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.expect(Kind::Comma, "`,` and the loop that it joins")?;
+        let with = self.loop_name(None)?;
+        let is_ahead = self.is_at_word("ahead");
+        if is_ahead {
+            self.advance();
+        }
+        let ahead = if is_ahead { self.number("a number of iterations")? } else { 0 };
+        self.expect_end(if is_ahead { "" } else { "`ahead` and a number of iterations, or " })?;
+        Ok(Step::ComputeWith { target, with, ahead })
     }
 
     fn storage(&mut self) -> Parse<Storage> {
