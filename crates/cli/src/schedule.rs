@@ -222,6 +222,7 @@ fn span_of_reason(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::StoreAt { tensor, .. }
         | Illegal::Promote { tensor, .. }
         | Illegal::Prefetch { tensor, .. } => vec![tensor],
+        Illegal::ComputeWith { target, .. } => vec![target],
         Illegal::GpuLimit { statement, .. } => vec![statement],
         Illegal::UnknownSize(_)
         | Illegal::Kernel(_)

@@ -52,6 +52,9 @@ fn siblings_share_a_loop() {
     loops(SIBLINGS, "split up.y -> rows, r:4\ncompute_with sum.y, up.rows\nvectorize up.x");
     loops(SIBLINGS, "compute_with up.y, sum.y\nsplit sum.y -> yo, yi:4\nparallel up.yo\nvectorize up.x");
     // Either part may run ahead.
+    // The guards are no loop that steps can name.
+    let guard = reason(SIBLINGS, "compute_with up.y, sum.y\nunroll up.once");
+    assert!(guard.ends_with("`y` and `x`") || guard.contains("y, x"), "{guard}");
     for ahead in [1, 5, 20] {
         loops(SIBLINGS, &format!("compute_with up.y, sum.y ahead {ahead}"));
         loops(SIBLINGS, &format!("compute_with sum.y, up.y ahead {ahead}\nparallel up.y"));
@@ -191,4 +194,17 @@ fn loops_that_cannot_be_joined() {
         s(y) +=! I(y, x)
     }";
     assert!(reason(scatter, "compute_with h.y, s.y").contains("a loop of a reduction"));
+    // The first subscript of this scatter is a row of its own, until the loop belongs to `s`.
+    let rows = "def f(int32(H, W) I) -> (h, s) {
+        h(y, k) +=! 1 where y in 0:H, x in 0:W, k = I(y, x), k in 0:4
+        s(y) +=! I(y, x)
+    }";
+    for (moved, host) in [("h.y", "s.y"), ("s.y", "h.y")] {
+        let program = program(rows, SIZES);
+        let steps = support::schedule(&format!("compute_with {moved}, {host}"));
+        match tilewright_schedule::apply(&program, &steps, &support::cpu()) {
+            Ok(nest) => support::expect_agreement(&program, &nest, 1),
+            Err(refusal) => assert!(refusal.to_string().contains("neutral element"), "{refusal}"),
+        }
+    }
 }

@@ -31,7 +31,8 @@ impl Draft<'_> {
     pub fn find_loop(&self, name: &LoopName) -> Legal<LoopVarId> {
         let statement = self.find_statement(&name.statement)?;
         let path = self.path(statement);
-        let found = path.iter().rev().copied().find(|var| self.loop_of(*var).name == name.name);
+        let is_named = |var: &LoopVarId| self.loop_of(*var).name == name.name && !name.name.is_empty();
+        let found = path.iter().rev().copied().find(is_named);
         found.ok_or_else(|| {
             let text = name.to_string();
             match self.replaced_loops.iter().rev().find(|(gone, _)| *gone == text) {
@@ -39,7 +40,11 @@ impl Draft<'_> {
                 None => Illegal::UnknownLoop {
                     statement: name.statement.to_string(),
                     name: name.name.clone(),
-                    known: path.iter().map(|var| self.loop_of(*var).name.clone()).collect(),
+                    known: path
+                        .iter()
+                        .map(|var| self.loop_of(*var).name.clone())
+                        .filter(|name| !name.is_empty())
+                        .collect(),
                 },
             }
         })

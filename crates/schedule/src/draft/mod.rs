@@ -117,6 +117,7 @@ pub(crate) struct KeptParts {
 /// A loop from 0 to its extent.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
+    /// The name for steps; empty for a loop that only carries guards, which no step names.
     pub name: String,
     pub extent: IndexExpr,
     pub kind: LoopKind,

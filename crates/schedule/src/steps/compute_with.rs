@@ -49,6 +49,13 @@ pub(super) fn compute_with(draft: &mut Draft, target: &LoopName, with: &LoopName
     }
     let joined = join(draft, parent, host, &parts);
     draft.replaced_loops.push((target.to_string(), format!("compute_with {target}, {with}")));
+    let resets_all = |id: &&StatementId| resets_whole_tensor(draft, **id);
+    if let Some(id) = parts.iter().flat_map(|part| &part.statements).find(resets_all) {
+        let name = &draft.statement(*id).name;
+        return Err(refuse(format!(
+            "`{name}` sets all of its tensor to the neutral element in each iteration"
+        )));
+    }
     match draft.meeting(&parts[0].statements, &parts[1].statements, joined) {
         Meeting::SameIteration => Ok(()),
         Meeting::InOrder => {
@@ -119,6 +126,12 @@ fn check_between(
     Ok(())
 }
 
+/// Returns true for a scatter that cannot set just the rows of one iteration to the neutral element.
+fn resets_whole_tensor(draft: &Draft, id: StatementId) -> bool {
+    let resets = draft.statement(id).reduction().is_some_and(|(_, resets)| resets);
+    resets && draft.is_scatter(id) && !draft.resets_rows(id)
+}
+
 /// Replaces both loops by one, at the place of the host.
 fn join(draft: &mut Draft, parent: Parent, host: LoopVarId, parts: &[Part; 2]) -> LoopVarId {
     let ranges = draft.ranges_of(&draft.loops_around(host));
@@ -170,14 +183,13 @@ fn join(draft: &mut Draft, parent: Parent, host: LoopVarId, parts: &[Part; 2]) -
     joined
 }
 
-/// Puts nodes under guards, as a loop of one iteration.
+/// Puts nodes under guards, as a loop of one iteration. It has no name, so that no step changes it.
 fn guarded(draft: &mut Draft, part: &Part, guards: Vec<IndexExpr>, nodes: Vec<Node>) -> Vec<Node> {
     if guards.is_empty() {
         return nodes;
     }
-    let name = unused_name(draft, &part.statements, &draft.loop_of(part.var).name);
     let once = draft.add_loop(Loop {
-        name,
+        name: String::new(),
         extent: IndexExpr::constant(1),
         kind: LoopKind::Serial,
         role: LoopRole::Spatial,
@@ -188,17 +200,4 @@ fn guarded(draft: &mut Draft, part: &Part, guards: Vec<IndexExpr>, nodes: Vec<No
         guards,
     });
     draft.wrap_in_loops(&[once], nodes)
-}
-
-/// A name that no loop around the statements has.
-fn unused_name(draft: &Draft, statements: &[StatementId], name: &str) -> String {
-    let is_taken = |name: &str| {
-        let has_name = |var: &LoopVarId| draft.loop_of(*var).name == name;
-        statements.iter().any(|id| draft.path(*id).iter().any(has_name))
-    };
-    let mut found = format!("{name}_once");
-    while is_taken(&found) {
-        found.push('_');
-    }
-    found
 }

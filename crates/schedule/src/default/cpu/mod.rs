@@ -5,11 +5,13 @@
 //! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
 //!    register tile where it reduces. [`mod@contiguous_reductions`] handles statements in which
 //!    only a reduction loop is contiguous. [`mod@pack`] copies operands that are used often.
+//!    [`mod@recurrences`] moves independent recurrences out of ordered loops first.
 //! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 
 mod contiguous_reductions;
 mod pack;
 mod placement;
+mod recurrences;
 mod threads;
 mod tile;
 

@@ -1,5 +1,6 @@
 //! Chooses the loop of a CPU statement that threads run in parallel: the outermost loop of the
-//! result with at least two iterations for each core, or else the longest one.
+//! result with at least two iterations for each core, or else the longest one. In an ordered loop,
+//! each iteration runs in parallel if it has enough work.
 
 use tilewright_ir::nest::{LoopKind, LoopVarId};
 use tilewright_target::Cpu;
@@ -9,13 +10,16 @@ use crate::draft::LoopRole;
 use crate::step::{StatementName, Step};
 
 /// The fewest points for which threads are worth their cost.
-const PARALLEL_POINTS: f64 = 30_000.0;
+pub(super) const PARALLEL_POINTS: f64 = 30_000.0;
 
 impl Planner<'_, Cpu> {
     /// Runs the outermost loop with enough iterations in parallel.
     pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
         let Ok(statement) = self.draft.find_statement(name) else { return true };
-        let path = self.draft.path(statement);
+        let mut path = self.draft.path(statement);
+        // Threads start anew in each iteration of the ordered loops around.
+        let ordered = path.iter().take_while(|var| self.draft.loop_of(**var).role == LoopRole::Ordered);
+        path.drain(..ordered.count());
         let is_serial = |var: &LoopVarId| self.draft.loop_of(*var).kind == LoopKind::Serial;
         if path.is_empty() || path.iter().any(|var| self.draft.loop_of(*var).kind == LoopKind::Parallel) {
             return true;

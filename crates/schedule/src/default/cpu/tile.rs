@@ -25,6 +25,7 @@ impl Planner<'_, Cpu> {
     /// Arranges the loops of a statement. Always succeeds, if only by leaving them as they are.
     pub(super) fn tile_statement(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
+        self.split_into_recurrences(statement);
         let reduced = self.loops_with(statement, LoopRole::Reduction);
         let done = match self.vector_loop(statement) {
             Some(vector) if reduced.is_empty() => self.try_steps(|planner| planner.tile_pointwise(vector)),

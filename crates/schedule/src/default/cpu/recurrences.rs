@@ -1,0 +1,90 @@
+//! Moves the independent recurrences of a statement out of its ordered loops, so that threads run
+//! whole recurrences.
+//!
+//! In a scan down the columns of an image, every column is a recurrence of its own. Each thread
+//! takes a strip of columns, and runs the ordered loop over vectors of the strip:
+//!
+//! ```text
+//! for y: for x: O[y, x] = O[y-1, x] + I[y, x]
+//!     →   parallel for strip: for y: vectors of x in the strip: O[y, x] = …
+//! ```
+//!
+//! Where an iteration needs what others have computed before, the loops stay as they are, and
+//! [`super::threads`] runs each iteration in parallel if it has enough work.
+
+use tilewright_ir::nest::LoopVarId;
+use tilewright_target::Cpu;
+
+use super::threads::PARALLEL_POINTS;
+use crate::default::Planner;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::{LoopName, Step};
+
+/// The most elements of a strip. The rows of a strip that an iteration reads and writes stay in the
+/// first-level cache.
+const LONGEST_STRIP: i64 = 2048;
+/// The number of strips for each core, so that all cores end at about the same time.
+const STRIPS_PER_CORE: i64 = 2;
+
+impl Planner<'_, Cpu> {
+    /// Moves the loops over independent recurrences to the outside of a statement's ordered loops.
+    pub(super) fn split_into_recurrences(&mut self, statement: StatementId) {
+        let path = self.draft.path(statement);
+        let Some(outermost) = path.iter().copied().find(|var| self.is_ordered(*var)) else { return };
+        let is_alone = self.draft.statements_in(self.draft.body_of(outermost)).len() == 1;
+        let Some(vector) = self.vector_loop(statement).filter(|_| is_alone) else { return };
+        if self.machine.cores < 2 || self.points(statement) < PARALLEL_POINTS {
+            return;
+        }
+        let mut others = self.loops_with(statement, LoopRole::Spatial);
+        others.retain(|var| *var != vector);
+        let has_strips = self.try_steps(|planner| {
+            let strips = planner.split_into_strips(vector, &others);
+            strips.is_some_and(|strips| planner.move_outside(statement, &others, Some(strips)))
+        });
+        if has_strips || self.try_steps(|planner| planner.move_outside(statement, &others, None)) {
+            return;
+        }
+        for var in others {
+            self.try_steps(|planner| planner.move_outside(statement, &[var], None));
+        }
+    }
+
+    /// Moves loops to the outside of all others.
+    fn move_outside(
+        &mut self,
+        statement: StatementId,
+        loops: &[LoopVarId],
+        strips: Option<LoopName>,
+    ) -> bool {
+        let own = self.name_of(statement);
+        let name = |var: &LoopVarId| own.loop_named(self.draft.loop_of(*var).name.clone());
+        let mut order: Vec<LoopName> = loops.iter().map(name).chain(strips).collect();
+        let path: Vec<LoopName> = self.draft.path(statement).iter().map(name).collect();
+        let inner: Vec<LoopName> = path.iter().filter(|own| !order.contains(own)).cloned().collect();
+        order.extend(inner);
+        order != path && self.try_step(Step::Reorder { loops: order })
+    }
+
+    /// Splits the loop along the vectors into strips for the threads, where the other loops of the
+    /// result have too few iterations for them.
+    fn split_into_strips(&mut self, vector: LoopVarId, others: &[LoopVarId]) -> Option<LoopName> {
+        let statement = self.draft.loop_of(vector).owner?;
+        let wanted = STRIPS_PER_CORE * self.machine.cores as i64;
+        let (trips, lanes) = (self.trips(vector), self.lanes(statement));
+        let length = (trips + wanted - 1) / wanted;
+        let whole_vectors = (length + lanes - 1) / lanes * lanes;
+        let length = whole_vectors.clamp(4 * lanes, LONGEST_STRIP);
+        if trips <= length || others.iter().any(|var| self.trips(*var) >= wanted) {
+            return None;
+        }
+        let target = self.loop_name(vector);
+        let (outer, inner) = (format!("{}s", target.name), target.name.clone());
+        let strips = target.statement.loop_named(outer.clone());
+        self.try_step(Step::Split { target, outer, inner: vec![(inner, length)] }).then_some(strips)
+    }
+
+    fn is_ordered(&self, var: LoopVarId) -> bool {
+        self.draft.loop_of(var).role == LoopRole::Ordered
+    }
+}
