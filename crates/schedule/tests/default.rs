@@ -87,6 +87,62 @@ fn recurrences_keep_their_loops() {
     assert!(!text.contains("compute_at t,") && text.contains("vectorize t[2]"), "{text}");
 }
 
+/// Each column of a scan is a recurrence of its own, so threads run strips of columns.
+#[test]
+fn threads_run_whole_recurrences() {
+    let scan = "def scan(float(H, W) x) -> (y) {
+        y(0, i) = x(0, i)
+        for t in 1:H { y(t, i) = y(t-1, i) + x(t, i) }
+    }";
+    let text = default_schedule(&support::program(scan, &[("H", 512), ("W", 3000)]), &cpu()).to_string();
+    let wanted = "split y[2].i -> is, i:752\nreorder y[2].is, y[2].t, y[2].i\n\
+        split y[2].i -> io, iv:64\nvectorize y[2].iv\nparallel y[2].is";
+    assert!(text.contains(wanted), "{text}");
+    // Many images need no strips.
+    let images = scan.replace("(H, W)", "(B, H, W)").replace("(0, i)", "(b, 0, i)").replace("(t", "(b, t");
+    let text = default_schedule(&support::program(&images, &[("B", 8), ("H", 64), ("W", 500)]), &cpu());
+    let text = text.to_string();
+    assert!(text.contains("reorder y[2].b, y[2].t, y[2].i") && text.contains("parallel y[2].b"), "{text}");
+    support::agrees(&images, &[("B", 8), ("H", 64), ("W", 500)], &text);
+}
+
+/// Each step of a simulation needs its neighbours' last step. Its points are computed in parallel
+/// where there are enough of them.
+#[test]
+fn threads_share_the_steps_of_a_simulation() {
+    let source = "def heat(float(N, M) x) -> (u) {
+        u(0, i, j) = x(i, j)
+        for t in 1:5 { u(t, i, j) = u(t-1, clamp(i - 1, 0, N - 1), j) + u(t-1, i, M - 1 - j) }
+    }";
+    let schedule = |size| {
+        let sizes = [("N", size), ("M", size)];
+        default_schedule(&support::program(source, &sizes), &cpu()).to_string()
+    };
+    assert!(schedule(256).contains("parallel u[2].i"), "{}", schedule(256));
+    assert!(!schedule(64).contains("parallel u[2].i"), "{}", schedule(64));
+    support::agrees(source, &[("N", 200), ("M", 190)], &schedule(256));
+}
+
+#[test]
+fn transpositions_are_tiled() {
+    let source = "def rotate(float(C, N, M) a) -> (t) { t(c, j, i) = 2 * a(c, i, j) }";
+    let sizes = [("C", 3), ("N", 100), ("M", 70)];
+    let text = default_schedule(&support::program(source, &sizes), &cpu()).to_string();
+    assert!(text.contains("reorder t.io, t.ji, t.ii\nvectorize t.ii"), "{text}");
+    support::agrees(source, &sizes, &text);
+    let small = [("C", 1), ("N", 40), ("M", 40)];
+    let text = default_schedule(&support::program(source, &small), &cpu()).to_string();
+    assert!(!text.contains("split"), "{text}");
+    // A recurrence reads its transposed input along rows, so the transposition is stored.
+    let scan = "def scan(float(W, H) x) -> (y) {
+        r(t, i) = x(i, t)
+        y(0, i) = r(0, i)
+        for t in 1:H { y(t, i) = y(t-1, i) + r(t, i) }
+    }";
+    let text = default_schedule(&support::program(scan, &[("H", 300), ("W", 300)]), &cpu()).to_string();
+    assert!(!text.contains("inline") && text.contains("vectorize r.ii"), "{text}");
+}
+
 /// The strip loop of the second stencil has the first one inside. It stays outermost, and both
 /// stencils still get vectors.
 #[test]

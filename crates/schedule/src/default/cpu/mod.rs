@@ -5,6 +5,7 @@
 //! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
 //!    register tile where it reduces. [`mod@contiguous_reductions`] handles statements in which
 //!    only a reduction loop is contiguous. [`mod@pack`] copies operands that are used often.
+//!    [`mod@transpositions`] tiles statements that read along another dimension than they write.
 //!    [`mod@recurrences`] moves independent recurrences out of ordered loops first.
 //! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 
@@ -14,6 +15,7 @@ mod placement;
 mod recurrences;
 mod threads;
 mod tile;
+mod transpositions;
 
 use tilewright_target::Cpu;
 

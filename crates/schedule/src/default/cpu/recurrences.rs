@@ -36,21 +36,36 @@ impl Planner<'_, Cpu> {
         if self.machine.cores < 2 || self.points(statement) < PARALLEL_POINTS {
             return;
         }
-        let mut others = self.loops_with(statement, LoopRole::Spatial);
-        others.retain(|var| *var != vector);
+        let others = self.independent_loops(statement, vector);
         let has_strips = self.try_steps(|planner| {
             let strips = planner.split_into_strips(vector, &others);
             strips.is_some_and(|strips| planner.move_outside(statement, &others, Some(strips)))
         });
-        if has_strips || self.try_steps(|planner| planner.move_outside(statement, &others, None)) {
-            return;
-        }
-        for var in others {
-            self.try_steps(|planner| planner.move_outside(statement, &[var], None));
+        if !has_strips && !others.is_empty() {
+            self.try_steps(|planner| planner.move_outside(statement, &others, None));
         }
     }
 
-    /// Moves loops to the outside of all others.
+    /// The loops of a statement's results, other than the vector loop, whose iterations are
+    /// recurrences of their own.
+    fn independent_loops(&mut self, statement: StatementId, vector: LoopVarId) -> Vec<LoopVarId> {
+        let mut found = Vec::new();
+        for var in self.loops_with(statement, LoopRole::Spatial).into_iter().filter(|var| *var != vector) {
+            let moved: Vec<LoopVarId> = [&found[..], &[var]].concat();
+            let mut is_independent = false;
+            self.try_steps(|planner| {
+                is_independent = planner.move_outside(statement, &moved, None);
+                false
+            });
+            if is_independent {
+                found = moved;
+            }
+        }
+        found
+    }
+
+    /// Moves loops to the outside of all others. Returns false if the threads could not run each of
+    /// them in parallel.
     fn move_outside(
         &mut self,
         statement: StatementId,
@@ -59,11 +74,21 @@ impl Planner<'_, Cpu> {
     ) -> bool {
         let own = self.name_of(statement);
         let name = |var: &LoopVarId| own.loop_named(self.draft.loop_of(*var).name.clone());
-        let mut order: Vec<LoopName> = loops.iter().map(name).chain(strips).collect();
+        let moved: Vec<LoopName> = loops.iter().map(name).chain(strips).collect();
         let path: Vec<LoopName> = self.draft.path(statement).iter().map(name).collect();
-        let inner: Vec<LoopName> = path.iter().filter(|own| !order.contains(own)).cloned().collect();
-        order.extend(inner);
-        order != path && self.try_step(Step::Reorder { loops: order })
+        let inner = path.iter().filter(|own| !moved.contains(own));
+        let order: Vec<LoopName> = moved.iter().chain(inner).cloned().collect();
+        (order == path || self.try_step(Step::Reorder { loops: order }))
+            && moved.into_iter().all(|name| self.can_be_parallel(name))
+    }
+
+    fn can_be_parallel(&mut self, name: LoopName) -> bool {
+        let mut is_legal = false;
+        self.try_steps(|planner| {
+            is_legal = planner.try_step(Step::Parallel(name));
+            false
+        });
+        is_legal
     }
 
     /// Splits the loop along the vectors into strips for the threads, where the other loops of the

@@ -30,6 +30,7 @@ impl Planner<'_, Cpu> {
         let done = match self.vector_loop(statement) {
             Some(vector) if reduced.is_empty() => self.try_steps(|planner| planner.tile_pointwise(vector)),
             Some(vector) => self.try_steps(|planner| planner.tile_reduction(statement, vector)),
+            None if reduced.is_empty() => self.try_steps(|planner| planner.tile_transposition(statement)),
             None => self.try_steps(|planner| planner.vectorize_reduction(statement)),
         };
         if !done {

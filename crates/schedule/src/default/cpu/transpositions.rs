@@ -1,0 +1,66 @@
+//! Tiles pointwise statements that write along one dimension and read along another, such as the
+//! transposition of a matrix.
+//!
+//! ```text
+//! for x: for y: T[x, y] = I[y, x]   →   for xo: for yo: for xi in 32: vector yi in 32: T[…] = I[…]
+//! ```
+//!
+//! Taken literally, each element that is read comes from another cache line, which has left the
+//! cache before its next element is needed. A tile uses whole cache lines of both tensors.
+
+use tilewright_ir::nest::{Access, LoopVarId};
+use tilewright_target::Cpu;
+
+use crate::analysis::Stride;
+use crate::default::Planner;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::{LoopName, Step};
+
+/// The rows and columns of a tile.
+const TILE: i64 = 32;
+/// The fewest points for which tiles pay. Smaller tensors stay in the first-level cache.
+const LEAST_POINTS: f64 = 8192.0;
+
+impl Planner<'_, Cpu> {
+    /// Tiles the two loops of a transposition, and vectorises the one along which it writes.
+    /// Returns false where the statement is none.
+    pub(super) fn tile_transposition(&mut self, statement: StatementId) -> bool {
+        let Some((written, read)) = self.transposed_loops(statement) else { return false };
+        let (written, read) = (self.loop_name(written), self.loop_name(read));
+        let own: Vec<LoopName> =
+            self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var)).collect();
+        let others = own.iter().filter(|name| **name != written && **name != read).cloned();
+        let part =
+            |name: &LoopName, suffix: &str| name.statement.loop_named(format!("{}{suffix}", name.name));
+        let split = |name: &LoopName| Step::Split {
+            target: name.clone(),
+            outer: part(name, "o").name,
+            inner: vec![(part(name, "i").name, TILE)],
+        };
+        let tile = [part(&read, "o"), part(&written, "o"), part(&read, "i"), part(&written, "i")];
+        let order: Vec<LoopName> = others.chain(tile).collect();
+        self.try_step(split(&written))
+            && self.try_step(split(&read))
+            && self.arrange(statement, order)
+            && self.try_step(Step::Vectorize(part(&written, "i")))
+    }
+
+    /// The loop along which a pointwise statement writes neighbouring elements, and the loop along
+    /// which it reads them.
+    fn transposed_loops(&self, statement: StatementId) -> Option<(LoopVarId, LoopVarId)> {
+        let own = self.draft.statement(statement);
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        if self.draft.path(statement) != spatial || self.points(statement) < LEAST_POINTS {
+            return None;
+        }
+        let is_contiguous =
+            |access: &Access, var: &LoopVarId| self.stride(access, *var) == Stride::Elements(1);
+        let long: Vec<LoopVarId> = spatial.into_iter().filter(|var| self.trips(*var) > TILE).collect();
+        let written = long.iter().copied().find(|var| is_contiguous(&own.target, var))?;
+        let reads = own.reads();
+        let read = long
+            .into_iter()
+            .find(|var| *var != written && reads.iter().any(|read| is_contiguous(read, var)))?;
+        Some((written, read))
+    }
+}
