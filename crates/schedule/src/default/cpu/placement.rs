@@ -20,7 +20,7 @@ const STRIP_ROWS: i64 = 32;
 impl Planner<'_, Cpu> {
     /// Inlines cheap stages, then moves producers into the loops of their consumers.
     pub(super) fn place_stages(&mut self) {
-        self.inline_stages();
+        self.inline_stages(Self::strides_recurrence);
         // From the last stage back, so that a producer of a producer finds both in place.
         let mut last = self.draft.body.len();
         while last > 0 {

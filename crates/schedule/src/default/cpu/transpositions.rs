@@ -63,4 +63,32 @@ impl Planner<'_, Cpu> {
             .find(|var| *var != written && reads.iter().any(|read| is_contiguous(read, var)))?;
         Some((written, read))
     }
+
+    /// Returns true when a recurrence reads neighbouring elements of a stage, and would read
+    /// elements far from each other if the stage were inlined. A transposition is such a stage.
+    /// Outside of the recurrence its loops can be tiled, so that it reads whole cache lines.
+    pub(super) fn strides_recurrence(
+        &self,
+        producer: StatementId,
+        reader: StatementId,
+        read: &Access,
+    ) -> bool {
+        let is_ordered = |var: &LoopVarId| self.draft.loop_of(*var).role == LoopRole::Ordered;
+        let is_contiguous =
+            |access: &Access, var: &LoopVarId| self.stride(access, *var) == Stride::Elements(1);
+        let own = |id: StatementId| {
+            let target = &self.draft.statement(id).target;
+            self.draft.loops_owned_by(id).into_iter().find(|var| is_contiguous(target, var))
+        };
+        let is_near = |access: &Access, var: LoopVarId| match self.stride(access, var) {
+            Stride::Elements(step) => step.abs() <= 1,
+            Stride::Irregular => false,
+        };
+        let is_read_along = own(reader).is_some_and(|var| is_contiguous(read, &var));
+        let is_transposed = || {
+            let reads = self.draft.statement(producer).reads();
+            own(producer).is_some_and(|var| reads.iter().any(|access| !is_near(access, var)))
+        };
+        self.draft.path(reader).iter().any(is_ordered) && is_read_along && is_transposed()
+    }
 }

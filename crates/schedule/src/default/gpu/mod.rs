@@ -32,7 +32,7 @@ pub(super) const WORTH_TILES: f64 = 8.0;
 
 impl Plan for Planner<'_, Gpu> {
     fn schedule(mut self: Box<Self>) -> Schedule {
-        self.inline_stages();
+        self.inline_stages(|_, _, _, _| false);
         let own = self.draft.statements.len();
         self.complete(&[], own)
     }
