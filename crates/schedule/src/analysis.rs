@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tilewright_ir::ids::{Ids, InProgram};
 use tilewright_ir::interval::Knowledge;
 use tilewright_ir::{
-    Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Range, Statement, SymbolId, VarId,
+    Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Range, Statement, SymbolId, Term, VarId,
     index::Atom,
 };
 
@@ -46,6 +46,29 @@ fn linear_stride<I: Ids>(place: &IndexExpr<I>, var: I::Var) -> Option<i64> {
     }
     let (coefficient, rest) = place.split_on(&Atom::Var(var))?;
     if rest.mentions(var) { None } else { coefficient.as_constant() }
+}
+
+/// The largest distance between the elements of neighbouring lanes for which whole vectors and a
+/// shuffle are cheaper than a load for each lane.
+const LONGEST_SHUFFLED_STEP: i64 = 4;
+
+/// Returns true when neighbouring iterations use elements that are close together, so that a vector
+/// of them takes a few loads and a shuffle, as in `x(2*i + 1)` and `x(i/2)`.
+pub fn is_shuffled<I: Ids>(indices: &[IndexExpr<I>], var: I::Var) -> bool {
+    let Some((last, outer)) = indices.split_last() else { return false };
+    let is_short = |step: i64| step.abs() <= LONGEST_SHUFFLED_STEP;
+    let is_linear = |value: &IndexExpr<I>| linear_stride(value, var).is_some_and(is_short);
+    let is_even = |pair: &(IndexExpr<I>, IndexExpr<I>)| {
+        // Vectors have a power of two lanes, so every vector begins at such a multiple.
+        pair.1.as_constant().is_some_and(|by| by == 2 || by == 4) && is_linear(&pair.0)
+    };
+    let is_close = |term: &Term<I>| match term.factors.as_slice() {
+        [Atom::Var(_)] => is_short(term.coefficient),
+        [Atom::FloorDiv(pair) | Atom::Mod(pair)] => is_short(term.coefficient) && is_even(pair),
+        _ => false,
+    };
+    let mentions = |term: &&Term<I>| IndexExpr::from(*term).mentions(var);
+    outer.iter().all(|index| !index.mentions(var)) && last.terms().iter().filter(mentions).all(is_close)
 }
 
 /// Returns a subscript as it is away from the borders: without the constants that it is clamped to.

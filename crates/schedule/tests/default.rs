@@ -123,6 +123,21 @@ fn threads_share_the_steps_of_a_simulation() {
     support::agrees(source, &[("N", 200), ("M", 190)], &schedule(256));
 }
 
+/// Samples of a pixel's colours, and stretched images, are vectors that a few loads and a shuffle
+/// bring. A step of five elements takes a load for each lane.
+#[test]
+fn vectors_take_every_second_element() {
+    let vectors = |value: &str, size: i64| {
+        let source = format!("def f(float(N) x) -> (y) {{ y(i) = {value} where i in 0:N/{} }}", 4096 / size);
+        let text = default_schedule(&support::program(&source, &[("N", 4096)]), &cpu()).to_string();
+        support::agrees(&source, &[("N", 4096)], &text);
+        text.contains("vectorize")
+    };
+    assert!(vectors("x(2*i) + x(2*i + 1)", 2048));
+    assert!(vectors("x(i/2) + x((i + 1)/2)", 4096));
+    assert!(!vectors("x(5*i)", 512));
+}
+
 #[test]
 fn transpositions_are_tiled() {
     let source = "def rotate(float(C, N, M) a) -> (t) { t(c, j, i) = 2 * a(c, i, j) }";

@@ -5,7 +5,7 @@ use tilewright_ir::nest::{Access, LoopKind, LoopVarId};
 use tilewright_target::Cpu;
 
 use super::pack::LEAST_PACKED_USES;
-use crate::analysis::Stride;
+use crate::analysis::{Stride, is_shuffled};
 use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations_per_lane;
@@ -75,6 +75,7 @@ impl Planner<'_, Cpu> {
             Stride::Elements(1) => 2,
             Stride::Elements(0) => 1,
             _ if self.is_worth_packing(statement, read, var) => 1,
+            _ if is_shuffled(&read.indices, var) => 0,
             _ => -6,
         };
         let vector = self.trips(var) >= self.lanes(statement);
