@@ -428,7 +428,7 @@ fn bench_prints_a_table() {
     assert_eq!(rows[0], "mm M=20,K=7");
     assert_eq!(
         rows[1..],
-        ["target", "schedule", "median", "p10", "p90", "samples", "GFLOP/s", "GB/s", "compile"],
+        ["target", "schedule", "median", "p10", "p90", "samples", "GFLOP/s", "GB/s", "memory", "compile"],
         "{out}"
     );
     assert!(
@@ -438,6 +438,26 @@ fn bench_prints_a_table() {
     let out =
         folder.succeeds(&format!("bench mm.tw {SIZES} --time 1ms --threads 2 --schedule mm.sched --check"));
     assert!(out.contains("cpu, 2 threads") && out.contains("schedule  mm.sched\n"), "{out}");
+}
+
+#[test]
+fn bench_prints_the_memory_of_temporaries() {
+    let folder = Folder::new();
+    folder.write(
+        "two.tw",
+        "def two(float(N, M) x) -> (y) { t(i, j) = x(i, j) + 1  y(i, j) = t(i, j) * t(i, j) }",
+    );
+    let bytes = |schedule: &str| -> i64 {
+        folder.write("two.sched", schedule);
+        let command = "bench two.tw --sizes N=10,M=64 --time 1ms --threads 2 --schedule two.sched --json";
+        let found: Value = serde_json::from_str(&folder.succeeds(command)).unwrap();
+        found["temporary_bytes"].as_i64().unwrap()
+    };
+    assert_eq!(bytes("inline t\n"), 0);
+    assert_eq!(bytes("vectorize t.j\n"), 10 * 64 * 4);
+    assert_eq!(bytes("compute_at t, y.i\n"), 64 * 4);
+    // Each of the two threads has a row.
+    assert_eq!(bytes("compute_at t, y.i\nparallel y.i\n"), 2 * 64 * 4);
 }
 
 #[test]

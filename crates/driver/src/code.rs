@@ -49,6 +49,18 @@ impl Code {
         }
     }
 
+    /// The number of bytes that all temporaries of a call need when `threads` threads run it on the
+    /// CPU. A device has one copy of them, whatever the number of threads.
+    pub fn temporary_bytes(&self, threads: usize) -> usize {
+        match self {
+            Code::Cpu(executable) => {
+                let kernel = executable.kernel();
+                kernel.scratch_bytes() + threads * kernel.thread_scratch_bytes()
+            }
+            Code::Gpu(executable) => executable.source().scratch.iter().map(|one| one.bytes).sum(),
+        }
+    }
+
     /// Binds the constant inputs, in the order of the signature. Work that a schedule does on
     /// constants, such as packing, happens now. On the CPU the threads of `pool` do it; devices do
     /// not use `pool`.

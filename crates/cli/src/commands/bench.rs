@@ -102,6 +102,7 @@ impl Report<'_> {
         row("samples", self.samples_text());
         row("GFLOP/s", format!("{:.2}", self.gflops()));
         row("GB/s", format!("{:.2}", self.gbps()));
+        row("memory", self.memory_text());
         row("compile", self.compile_text());
         out
     }
@@ -124,6 +125,14 @@ impl Report<'_> {
             None if batch == 1 => samples.to_string(),
             None => format!("{samples} of {batch} calls"),
         }
+    }
+
+    fn memory_text(&self) -> String {
+        format!("{:.2} MB of temporaries", self.temporary_bytes() as f64 / 1e6)
+    }
+
+    fn temporary_bytes(&self) -> usize {
+        self.compiled.code.temporary_bytes(self.target.threads())
     }
 
     fn compile_text(&self) -> String {
@@ -152,6 +161,7 @@ impl Report<'_> {
             "gbps": self.gbps(),
             "operations": work.operations as u64,
             "bytes": work.bytes as u64,
+            "temporary_bytes": self.temporary_bytes(),
             "schedule_source": compiled.schedule.name(),
             "schedule": compiled.schedule.describe(),
             "skipped": skipped_json(&compiled.schedule.chosen.unusable),

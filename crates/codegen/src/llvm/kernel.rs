@@ -12,6 +12,7 @@ pub struct Kernel {
     body: Entry,
     setup: Option<Entry>,
     scratch_bytes: usize,
+    thread_scratch_bytes: usize,
     constants: Vec<usize>,
     checks: Vec<Check>,
     time: CompileTime,
@@ -27,6 +28,7 @@ impl Kernel {
             body: entry(&code, &object.symbol)?,
             setup: setup.transpose()?,
             scratch_bytes: object.scratch_bytes,
+            thread_scratch_bytes: object.thread_scratch_bytes,
             constants: object.constants,
             checks: object.checks,
             time,
@@ -59,6 +61,12 @@ impl Kernel {
     /// The number of bytes of scratch memory that [`Call::scratch`] must provide.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
+    }
+
+    /// The number of bytes of scratch memory that each thread of a parallel loop needs, beside
+    /// [`Kernel::scratch_bytes`].
+    pub fn thread_scratch_bytes(&self) -> usize {
+        self.thread_scratch_bytes
     }
 
     /// The size of each constant buffer in bytes, in the order of the nest's buffers.

@@ -47,6 +47,11 @@ impl Layout {
         self.thread_bytes.get(&parallel).copied().unwrap_or(0)
     }
 
+    /// The most bytes that a thread needs for any parallel loop.
+    pub(super) fn most_thread_bytes(&self) -> i64 {
+        self.thread_bytes.values().copied().max().unwrap_or(0)
+    }
+
     /// Places the buffers of statements above `top`, and returns the highest end of the stack.
     fn assign_offsets(&mut self, nest: &LoopNest, stmts: &[Stmt], top: i64) -> i64 {
         stmts.iter().map(|stmt| self.assign_stmt_offsets(nest, stmt, top)).max().unwrap_or(top)

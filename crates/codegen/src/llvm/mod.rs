@@ -98,6 +98,7 @@ pub fn assembly(nest: VerifiedNest<'_>, target: &Cpu) -> Result<String, CodegenE
 struct Emitted<'ctx> {
     module: Module<'ctx>,
     scratch_bytes: usize,
+    thread_scratch_bytes: usize,
     checks: Vec<Check>,
 }
 
@@ -127,6 +128,7 @@ fn emit<'ctx>(
     }
     Ok(Emitted {
         scratch_bytes: usize::try_from(unit.layout.bytes).unwrap_or(0),
+        thread_scratch_bytes: usize::try_from(unit.layout.most_thread_bytes()).unwrap_or(0),
         module: unit.ops.module,
         checks,
     })
