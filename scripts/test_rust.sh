@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Rust tests, and says last what they left out because this machine lacks something.
+# Runs the Rust tests, all of them even where one fails, and says last what they left out because this machine lacks something.
 #
 #   scripts/test_rust.sh [ARGUMENT of cargo test...]
 #
@@ -27,7 +27,7 @@ main() {
   found=$(nvrtc) || true
   mkdir -p "$(dirname "$SKIPPED")"
   : >"$SKIPPED"
-  LD_LIBRARY_PATH=${found:+$found:}${LD_LIBRARY_PATH:-} cargo test "$@" -- --show-output | without_successes
+  LD_LIBRARY_PATH=${found:+$found:}${LD_LIBRARY_PATH:-} cargo test --no-fail-fast "$@" -- --show-output | without_successes
   scripts/skipped.sh
 }
 

@@ -3,8 +3,8 @@
 //! Neighbouring elements are loaded as one vector, and elements that lie close together as several
 //! vectors that are shuffled ([`super::lane_pattern`]). All other elements are gathered
 //! ([`super::gather`]), several neighbours together where a statement reads them
-//! ([`super::neighbours`]). A load is masked if some lanes may be inactive, unless the access is within
-//! its buffer there too.
+//! ([`super::neighbours`]). A load is masked if some lanes may be inactive, unless the access is
+//! within its buffer there too.
 
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::{BasicTypeEnum, VectorType};

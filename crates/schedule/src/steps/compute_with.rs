@@ -126,7 +126,8 @@ fn check_between(
     Ok(())
 }
 
-/// Returns true for a scatter that cannot set just the rows of one iteration to the neutral element.
+/// Returns true for a scatter that cannot set just the rows of one iteration to the neutral
+/// element.
 fn resets_whole_tensor(draft: &Draft, id: StatementId) -> bool {
     let resets = draft.statement(id).reduction().is_some_and(|(_, resets)| resets);
     resets && draft.is_scatter(id) && !draft.resets_rows(id)
