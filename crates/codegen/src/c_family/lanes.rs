@@ -30,14 +30,9 @@ use tilewright_ir::nest::{
 };
 
 use super::c_expr::CExpr;
+use super::lane_vector::LaneVector;
 use super::stmt::{Emit, Emitter};
 
-/// The maximum number of bytes of one access.
-const WIDEST_ACCESS: i64 = 16;
-/// The possible numbers of elements of one access, largest first.
-const WIDTHS: [i64; 2] = [4, 2];
-/// The names of the components of a vector.
-const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 /// The maximum number of lanes that are written out one by one.
 const MAX_LANES: i64 = 16;
 
@@ -65,9 +60,7 @@ struct VectorLoop {
 
 /// An access of all lanes, split into vector accesses of neighbouring elements.
 struct WideAccess {
-    dtype: DType,
-    /// The number of elements of each vector access.
-    width: i64,
+    vector: LaneVector,
     /// The first element of each vector access.
     first_elements: Vec<Access>,
 }
@@ -82,10 +75,10 @@ struct WideCopy<'s> {
 }
 
 impl WideAccess {
-    /// The lanes of one vector access, with the names of their components.
-    fn lanes(&self, part: usize) -> impl Iterator<Item = (i64, &'static str)> + use<> {
-        let first = part as i64 * self.width;
-        (first..first + self.width).zip(COMPONENTS)
+    /// The lanes of one vector access, each with its place in the vector.
+    fn lanes(&self, part: usize) -> impl Iterator<Item = (i64, usize)> + use<> {
+        let first = part as i64 * self.vector.width;
+        (first..first + self.vector.width).zip(0..)
     }
 }
 
@@ -182,35 +175,31 @@ impl Emitter<'_> {
     }
 
     fn load_lanes(&mut self, load: &Access, wide: &WideAccess, vector: VectorLoop) -> Emit<()> {
-        let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
         for (part, first) in wide.first_elements.iter().enumerate() {
-            let (name, place) =
-                (self.lane_name(load.tensor, "lanes"), self.wide_element(first, &t, "const ")?);
-            self.line(&format!("const {t} {name} = {};", place.text()));
-            let held = wide.lanes(part);
-            let held =
-                held.map(|(lane, of)| (access_at_lane(load, vector.lane, lane), format!("{name}.{of}")));
-            self.lanes.loaded.extend(held);
+            let name = self.lane_name(load.tensor, "lanes");
+            let place = self.wide_element(first, wide.vector, "const ")?;
+            let declaration = wide.vector.declaration(self.unit.dialect, &name, Some(place.text()));
+            self.line(&format!("const {declaration}"));
+            let element =
+                |(lane, at)| (access_at_lane(load, vector.lane, lane), wide.vector.element(&name, at));
+            self.lanes.loaded.extend(wide.lanes(part).map(element));
         }
         Ok(())
     }
 
     /// Writes the values of all lanes into vectors, and stores each vector at once.
     fn store_vectors(&mut self, store: &Store, wide: &WideAccess, vector: VectorLoop) -> Emit<()> {
-        let t = self.unit.dialect.lanes_type(wide.dtype, wide.width);
         for (part, first) in wide.first_elements.iter().enumerate() {
             let name = self.lane_name(store.target.tensor, "results");
-            let place = self.wide_element(first, &t, "")?;
-            match store.reduce {
-                Some(_) => self.line(&format!("{t} {name} = {};", place.text())),
-                None => self.line(&format!("{t} {name};")),
-            }
-            for (lane, of) in wide.lanes(part) {
+            let place = self.wide_element(first, wide.vector, "")?;
+            let before = store.reduce.map(|_| place.text());
+            self.line(&wide.vector.declaration(self.unit.dialect, &name, before));
+            for (lane, at) in wide.lanes(part) {
                 let lane_store = Store { value: value_at_lane(store, vector, lane), ..store.clone() };
                 let stored = self.stored_value(&lane_store)?;
-                self.store_value_at(CExpr::atom(format!("{name}.{of}")), store, stored);
+                self.store_value_at(CExpr::atom(wide.vector.element(&name, at)), store, stored);
             }
-            self.line(&format!("{} = {name};", place.text()));
+            self.line(&format!("{} = {};", place.text(), wide.vector.whole(&name)));
         }
         Ok(())
     }
@@ -227,14 +216,13 @@ impl Emitter<'_> {
         let (from, to) = (self.wide_access(source, vector)?, self.wide_access(&store.target, vector)?);
         // Any non-zero byte is a true `bool`, so a copy of bytes could differ from a store of
         // values.
-        let same = from.dtype == to.dtype && from.width == to.width && to.dtype != DType::Bool;
+        let same = from.vector == to.vector && to.vector.dtype != DType::Bool;
         let constant = guard.is_none_or(|(_, outside)| matches!(outside.kind, ExprKind::Literal(_)));
         (same && constant).then_some(WideCopy { from, to, guard })
     }
 
     fn copy_lanes(&mut self, store: &Store, copy: &WideCopy<'_>) -> Emit<()> {
         let WideCopy { from, to, guard } = copy;
-        let t = self.unit.dialect.lanes_type(to.dtype, to.width);
         for (from, target) in from.first_elements.iter().zip(&to.first_elements) {
             if store.is_asynchronous && self.unit.has_async_copies {
                 let dtype = store.value.dtype;
@@ -246,14 +234,13 @@ impl Emitter<'_> {
                     }
                     None => load,
                 };
-                self.copy_async(target, &value, to.width * to.dtype.bytes() as i64)?;
+                self.copy_async(target, &value, to.vector.bytes())?;
                 continue;
             }
-            let (from, target) = (self.wide_element(from, &t, "const ")?, self.wide_element(target, &t, "")?);
+            let from = self.wide_element(from, to.vector, "const ")?;
+            let target = self.wide_element(target, to.vector, "")?;
             match guard {
-                Some((condition, outside)) => {
-                    self.copy_guarded(&t, (&from, &target), condition, outside, to)?
-                }
+                Some((condition, outside)) => self.copy_guarded((&from, &target), condition, outside, to)?,
                 None => self.line(&format!("{} = {};", target.text(), from.text())),
             }
         }
@@ -264,7 +251,6 @@ impl Emitter<'_> {
     /// elsewhere.
     fn copy_guarded(
         &mut self,
-        t: &str,
         (from, target): (&CExpr, &CExpr),
         condition: &Expr,
         outside: &Expr,
@@ -273,19 +259,21 @@ impl Emitter<'_> {
         let name = self.lane_name(to.first_elements[0].tensor, "lanes");
         let (condition, outside) = (self.value(condition)?, self.value(outside)?);
         self.open("");
-        self.line(&format!("{t} {name};"));
-        for (_, of) in to.lanes(0) {
-            self.line(&format!("{name}.{of} = {};", outside.text()));
+        self.line(&to.vector.declaration(self.unit.dialect, &name, None));
+        for (_, at) in to.lanes(0) {
+            self.line(&format!("{} = {};", to.vector.element(&name, at), outside.text()));
         }
-        self.line(&format!("if ({}) {name} = {};", condition.text(), from.text()));
-        self.line(&format!("{} = {name};", target.text()));
+        let whole = to.vector.whole(&name);
+        self.line(&format!("if ({}) {whole} = {};", condition.text(), from.text()));
+        self.line(&format!("{} = {whole};", target.text()));
         self.close();
         self.lanes = LoadedLanes::default();
         Ok(())
     }
 
     /// `*(float4*)&A[…]`.
-    fn wide_element(&mut self, first: &Access, t: &str, constant: &str) -> Emit<CExpr> {
+    fn wide_element(&mut self, first: &Access, vector: LaneVector, constant: &str) -> Emit<CExpr> {
+        let t = vector.access_type(self.unit.dialect);
         let space = match self.unit.nest.buffer(first.tensor).scope {
             Scope::Shared => self.unit.dialect.shared(),
             _ => self.unit.dialect.global(),
@@ -315,13 +303,11 @@ impl Emitter<'_> {
         if buffer.scope != Scope::Shared && !self.unit.is_parameter(access.tensor) {
             return None;
         }
-        let bytes = buffer.dtype.bytes() as i64;
-        let fits = |width: &i64| vector.lanes % width == 0 && width * bytes <= WIDEST_ACCESS;
-        WIDTHS.into_iter().filter(fits).find_map(|width| {
-            let starts = (0..vector.lanes / width).map(|part| part * width);
-            let firsts = starts.map(|start| self.aligned(access, vector.lane, start, width));
-            let firsts = firsts.collect::<Option<Vec<Access>>>()?;
-            Some(WideAccess { dtype: buffer.dtype, width, first_elements: firsts })
+        LaneVector::that_divide(buffer.dtype, vector.lanes).find_map(|own| {
+            let starts = (0..vector.lanes / own.width).map(|part| part * own.width);
+            let firsts = starts.map(|start| self.aligned(access, vector.lane, start, own.width));
+            let first_elements = firsts.collect::<Option<Vec<Access>>>()?;
+            Some(WideAccess { vector: own, first_elements })
         })
     }
 

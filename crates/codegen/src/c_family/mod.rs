@@ -33,6 +33,7 @@ mod host;
 mod index;
 mod integer;
 mod kernel;
+mod lane_vector;
 mod lanes;
 mod names;
 mod prelude;

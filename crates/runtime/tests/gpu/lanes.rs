@@ -87,6 +87,40 @@ const TYPES: Case = Case {
         split g.k -> o, v:4\nbind g.o -> thread.x\nvectorize g.v",
 };
 
+/// Eight and sixteen elements of one and two bytes: pixels, with sums in memory, and copies.
+const PIXELS: Case = Case {
+    source: "def f(uint8(K) A, uint16(K) B, half(K) C, bool(K) D, int8(3, K) E) -> (a, b, c, d, e, z) {
+        a(k) = (A(k) + A(K - 1 - k)) / 2
+        b(k) = B(k) * 3 + A(k)
+        c(k) = C(k) + B(k)
+        d(k) = !D(k)
+        e(k) max=! E(r, k) where k in 0:K, r in 0:3
+        z(k) = B(k) }",
+    sizes: &[("K", 64)],
+    steps: "split a.k -> o, v:16\nbind a.o -> thread.x\nvectorize a.v
+        split b.k -> o, v:8\nbind b.o -> thread.x\nvectorize b.v
+        split c.k -> o, v:16\nbind c.o -> thread.x\nvectorize c.v
+        split d.k -> o, v:8\nbind d.o -> thread.x\nvectorize d.v
+        split e.k -> o, v:16\nreorder e.o, e.r, e.v\nbind e.o -> thread.x\nvectorize e.v
+        split z.k -> o, v:8\nbind z.o -> thread.x\nvectorize z.v",
+};
+
+/// A window of bytes with padding, of which groups of sixteen are staged in shared memory.
+const BYTES: Case = Case {
+    source: "def widest(uint8(H, W) I) -> (O) {
+        O(y, x) max=! (0 <= u && u < H && 0 <= v && v < W) ? I(u, v) : 7
+          where y in 0:H, x in 0:W, dy in 0:3, dx in 0:3, u = y + dy - 1, v = x + dx - 1 }",
+    sizes: &[("H", 5), ("W", 96)],
+    steps: "split O.x -> xb, xt:32
+        bind O.y -> block.y
+        bind O.xb -> block.x
+        bind O.xt -> thread.x
+        promote O at O.xb -> total registers
+        promote I at O.xb -> Is shared (d0, d1/16, d1%16)
+        bind Is.l1 -> thread.x
+        vectorize Is.l2",
+};
+
 /// Reductions into memory, and into one element by all lanes.
 const REDUCTIONS: Case = Case {
     source: "def f(float(K, N) A, half(K, N) H, int32(K, N) I) -> (C, D, E, s) {
@@ -147,8 +181,20 @@ const GROUPS: Case = Case {
         vectorize Is.l2",
 };
 
-const ALL: [&Case; 10] =
-    [&POINTWISE, &SHIFTED, &REMAINDER, &SIXTEEN, &HALVES, &TYPES, &REDUCTIONS, &GATHERED, &TILES, &GROUPS];
+const ALL: [&Case; 12] = [
+    &POINTWISE,
+    &SHIFTED,
+    &REMAINDER,
+    &SIXTEEN,
+    &HALVES,
+    &TYPES,
+    &PIXELS,
+    &BYTES,
+    &REDUCTIONS,
+    &GATHERED,
+    &TILES,
+    &GROUPS,
+];
 
 fn opencl() -> Gpu {
     Gpu { api: GpuApi::OpenCl, ..Gpu::h200() }
@@ -241,6 +287,27 @@ fn every_type_has_its_lanes() {
     has(&cuda, &["g_results.w = !(G_lanes.w != 0);"]);
     let opencl = text(&TYPES, &opencl());
     has(&opencl, &["uchar4 a_results", "long2 b_results_1", "double2 c_results", "const ushort4 D_lanes"]);
+}
+
+#[test]
+fn narrow_elements_are_moved_as_integers() {
+    let cuda = text(&PIXELS, &Gpu::h200());
+    has(
+        &cuda,
+        &[
+            "const union { uint4 whole; unsigned char at[16]; } A_lanes = { *(const uint4*)&A[16 * o] };",
+            "const union { uint2 whole; unsigned char at[8]; } A_lanes = { *(const uint2*)&A[8 * o_1] };",
+            "union { uint4 whole; unsigned short at[8]; } b_results; b_results.at[0] = ",
+            "*(uint4*)&b[8 * o_1] = b_results.whole;",
+            "tw_load_half_float16(C_lanes_1.at[7])",
+            "!(D_lanes.at[7] != 0)",
+            "union { uint4 whole; signed char at[16]; } e_results = { *(uint4*)&e[16 * o_4] };",
+            "*(uint4*)&z[8 * o_5] = *(const uint4*)&B[8 * o_5];",
+        ],
+    );
+    has(&text(&PIXELS, &opencl()), &["{ *(const __global uint4*)&A[16 * o] };", "*(__global uint4*)&b["]);
+    let group = "Is_lanes.at[15] = (unsigned char)7; if (";
+    has(&text(&BYTES, &Gpu::h200()), &[group, ") Is_lanes.whole = *(const uint4*)&I["]);
 }
 
 #[test]
