@@ -188,6 +188,23 @@ fn tables_of_blocks_are_in_shared_memory() {
     }
 }
 
+/// Rows that begin below zero are the loops' own too, also in a last block that has fewer of them.
+/// Each thread fills the rows that it then reduces into.
+#[test]
+fn rows_of_negative_coordinates_are_filled_by_their_threads() {
+    let source = "def f(uint8(H, W) at, float(H, W) v) -> (s) {
+        h(x, at(y, x + 1) % 4, c) +=! c * v(y, x + 1) where x in -1:W - 1, y in 0:H, c in 0:2
+        s(x) = h(x - 1, 0, 1) + h(x - 1, 3, 1) - h(x - 1, 2, 0) where x in 0:W
+    }";
+    let steps = "split s.x -> xb, xt:4\nbind s.xb -> block.x\nbind s.xt -> thread.x\ncompute_at h, s.xb
+        fuse h.x, h.c -> t\nreorder h.t, h.y\nbind h.t -> thread.x";
+    for width in [6, 8] {
+        let text = holds_on_gpu(source, &[("H", 5), ("W", width)], steps);
+        let (fill, threads) = (text.find("= 0.0").unwrap(), text.find("thread.x t in").unwrap());
+        assert!(threads < fill && text.matches("barrier").count() == 1, "{text}");
+    }
+}
+
 /// A histogram of one statement: the totals of an inner loop are made inside the block.
 #[test]
 fn a_reduction_in_parts_of_parts_has_tables_in_shared_memory() {

@@ -63,7 +63,7 @@ impl Draft<'_> {
     }
 
     /// Returns true when each subscript of the program's statement is either chosen, or a variable
-    /// of its own that takes all values of the dimension.
+    /// of its own, plus a number, that takes all values of the dimension.
     fn reaches_all_rows_of_program(&self, id: StatementId) -> bool {
         let Some(number) = self.statement(id).first_instance() else { return false };
         let (statement, _) = self.program.statements()[number];
@@ -74,13 +74,17 @@ impl Draft<'_> {
             if index.has_data() || index.vars().iter().any(is_reduced) {
                 return true;
             }
-            let Some(var) = index.as_var().filter(|var| statement.vars.contains(var)) else { return false };
+            let own = index.vars().into_iter().find(|var| statement.vars.contains(var));
+            let Some(var) = own else { return false };
+            let Some(shift) = index.sub(&tilewright_ir::IndexExpr::var(var)).as_constant() else {
+                return false;
+            };
             let range = &self.program.var(var).range;
             let is_new = !seen.contains(&var);
             seen.push(var);
             is_new
-                && range.from.as_constant() == Some(0)
-                && range.to.as_constant().and_then(|to| u64::try_from(to).ok()) == Some(extent as u64)
+                && range.from.as_constant() == Some(-shift)
+                && range.to.as_constant() == i64::try_from(extent).ok().map(|extent| extent - shift)
         })
     }
 
