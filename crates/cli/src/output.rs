@@ -1,6 +1,9 @@
-//! Writes text to standard output and standard error.
+//! Writes text to standard output and standard error, and shows that long work goes on.
 
 use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 
@@ -17,6 +20,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes text to standard error, and ignores errors of writing.
 pub fn print_error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Shows on a terminal what the command does, and for how long it has done so.
+pub fn spinner(what: &'static str) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(what);
+    let style = ProgressStyle::with_template("{msg} {spinner} {elapsed}");
+    spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    spinner.enable_steady_tick(Duration::from_millis(500));
+    spinner
 }
 
 /// Replaces control characters in untrusted text, so that a terminal does not interpret them.

@@ -24,5 +24,5 @@ pub mod text;
 pub use coordinates::Coordinates;
 pub use dependence::{Dependence, DependenceKind, dependences};
 pub use model::{AccessRelation, Instances, Model};
-pub use prove::{Verdict, prove, prove_within};
+pub use prove::{Verdict, prove, prove_patiently, prove_within};
 pub use tilewright_isl as isl;

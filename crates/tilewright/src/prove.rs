@@ -28,6 +28,6 @@ impl Program {
     /// # }
     /// ```
     pub fn prove(&self, options: &Compile) -> Result<Verdict, Error> {
-        Ok(tilewright_polyhedral::prove(&self.ir, &self.loops(options)?))
+        Ok(tilewright_polyhedral::prove_patiently(&self.ir, &self.loops(options)?))
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 use tilewright::driver::OpenTarget;
 use tilewright::runtime::Timing;
@@ -14,7 +13,7 @@ use crate::compiler::{Compiled, Compiler};
 use crate::failure::Failure;
 use crate::interpret::check;
 use crate::loaded::{Loaded, TimingOptions};
-use crate::output::print;
+use crate::output::{print, spinner};
 use crate::problem::Problem;
 use crate::target::Target;
 use tilewright::report::time::seconds;
@@ -63,18 +62,10 @@ fn time_calls(args: &BenchArgs, problem: &Problem, loaded: &mut Loaded<'_>) -> R
         cap: if args.samples.is_some() { NO_SAMPLING_LIMIT } else { SAMPLING_LIMIT.max(4 * args.time) },
         cold: args.cold,
     };
-    let spinner = spinner();
+    let spinner = spinner("measuring");
     let timing = loaded.time(&problem.source, &clock);
     spinner.finish_and_clear();
     timing
-}
-
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("measuring {spinner} {elapsed}");
-    spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    spinner.enable_steady_tick(Duration::from_millis(500));
-    spinner
 }
 
 impl Report<'_> {

@@ -5,13 +5,13 @@ use std::time::Instant;
 use serde_json::json;
 use tilewright::driver::Origin;
 use tilewright::ir::Program;
-use tilewright::polyhedral::{Verdict, prove};
+use tilewright::polyhedral::{Verdict, prove_patiently};
 
 use crate::args::ProveArgs;
 use crate::failure::Failure;
 use crate::inputs::read_sizes;
 use crate::machine::machine_or_typical;
-use crate::output::{print, print_error_line};
+use crate::output::{print, print_error_line, spinner};
 use crate::problem::{OR_INPUTS, concrete_program};
 use crate::schedule::{ScheduleOption, ScheduleSource};
 use crate::source::Source;
@@ -32,7 +32,9 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     schedule.skipped().for_each(|one| print_error_line(&format!("skipped: {one}")));
     let nest = schedule.lower(&program, machine.target())?;
     let begun = Instant::now();
-    let verdict = prove(&program, &nest);
+    let spinner = spinner("proving");
+    let verdict = prove_patiently(&program, &nest);
+    spinner.finish_and_clear();
     let report = Report {
         path: source.path(),
         program: &program,
