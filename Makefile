@@ -20,7 +20,7 @@ BENCH_OPTIONS :=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
-	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-pipelines bench-cuda \
+	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-pipelines prove-pipelines bench-cuda \
 	bench-python clean
 
 help: ## List the targets
@@ -89,6 +89,9 @@ bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=..
 bench-pipelines: build ## Measure image pipelines beside Halide, which is installed into PEERS_DIR, or .peers
 	scripts/peers.sh --only halide
 	python3 benchmarks/pipelines.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
+
+prove-pipelines: build ## Prove the schedules by hand of all image pipelines, at the sizes of the benchmarks
+	python3 benchmarks/proofs.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch; TILEWRIGHT=... names a command that is built
 	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build
