@@ -211,7 +211,8 @@ fn span_of_reason(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::ThreadRegisters { name, .. }
         | Illegal::RegisterData { name }
         | Illegal::Combine { name, .. }
-        | Illegal::Rfactor { name, .. } => vec![name],
+        | Illegal::Rfactor { name, .. }
+        | Illegal::Scan { name, .. } => vec![name],
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
         Illegal::RegisterIndex { name, loop_name }
         | Illegal::RegisterLane { name, loop_name }

@@ -332,6 +332,14 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// A recurrence cannot be computed in parts at this loop.
+    #[error("`{name}` cannot be scanned: {why}")]
+    Scan {
+        /// The loop.
+        name: String,
+        /// Why.
+        why: String,
+    },
 }
 
 /// Why loops over blocks and threads do not form a valid kernel.

@@ -12,9 +12,11 @@
 //! In: a draft, and the statements that a step has moved. Out: the first dependence that no longer
 //! holds, with a pair of instances. The dependences are those of [`tilewright_polyhedral`]; read
 //! its `dependence.rs` next. Loops that were apart and are joined are checked by the elements that
-//! they use ([`joined`]).
+//! they use ([`joined`]). Recurrences that are computed in parts need not keep all dependences
+//! ([`scan`]).
 
 mod joined;
+mod scan;
 
 use tilewright_ir::ids::InNest;
 use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
@@ -269,6 +271,7 @@ impl DependenceCheck<'_> {
         }
         let there = first.instances.apply_range(&dependence.pairs);
         let pairs = there.apply_range(&second.instances.reverse());
+        let Some(pairs) = self.without_replaced(pairs, (first, second), dependence) else { return Ok(None) };
         // A reduction that resets its elements changes them before all of its reduction loops.
         let begins = dependence.kind != DependenceKind::Flow && !dependence.relaxed && self.resets(second);
         let broken = pairs.subtract(&self.in_order(first, second, begins));

@@ -137,6 +137,11 @@ impl DraftPair<'_> {
                 let name = self.new_buffer(&target.statement.tensor, "t");
                 Step::Rfactor { target, name }
             }
+            Step::Scan { target, .. } => {
+                let target = self.loop_name(target);
+                let name = self.new_buffer(&target.statement.tensor, "c");
+                Step::Scan { target, name }
+            }
             Step::Pipeline { target, stages } => {
                 Step::Pipeline { target: self.loop_name(target), stages: *stages }
             }

@@ -156,6 +156,21 @@ pub enum Step {
         /// The name of the buffer of partial totals.
         name: String,
     },
+    /// `scan y[2].part -> carry`: computes a recurrence in parts that do not wait for each other.
+    /// The loop is the outer part of an ordered loop that was split. A new statement `carry_parts`
+    /// computes the total of each part, and `carry` computes from the totals the value before each
+    /// part. If the value before is multiplied by something, `carry_factors` computes the product
+    /// of these factors for each part.
+    ///
+    /// `for part, for t: y[part, t] = y[before] + x` → `for part, for t: carry_parts[part] += x`
+    /// then `for part: carry[part] = carry[part - 1] + carry_parts[part - 1]` then `for part, for
+    /// t: y[part, t] = (1 <= t ? y[before] : carry[part]) + x`
+    Scan {
+        /// The loop over the parts.
+        target: LoopName,
+        /// The name of the buffer of the values before the parts.
+        name: String,
+    },
     /// `pipeline C.ko stages 3`: copies the operands of an iteration to shared memory two
     /// iterations ahead, while earlier iterations compute.
     Pipeline {

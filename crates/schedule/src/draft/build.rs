@@ -103,6 +103,7 @@ impl<'a> Draft<'a> {
             vars: vars.collect(),
             is_narrowed: false,
             instances: vec![Instance { statement: number, point, sums_partials: false }],
+            scan: None,
         };
         self.add_statement(new);
         self.wrap_in_loops(&loops, vec![Node::Statement(id)])

@@ -24,6 +24,7 @@ mod prefetch;
 mod reduction;
 pub(crate) mod region;
 pub(crate) mod rewrite;
+pub(crate) mod scan;
 mod scatter;
 pub(crate) mod simplify;
 mod table;
@@ -43,6 +44,7 @@ use crate::step::StatementName;
 pub(crate) use instance::Instance;
 use multiples::Multiple;
 pub(crate) use prefetch::{CacheLines, Prefetch};
+use scan::ScanRole;
 use simplify::Ranges;
 use table::Table;
 use tree::Links;
@@ -171,6 +173,8 @@ pub(crate) struct Statement {
     /// The program instances that the statement executes: its own, and those that were inlined. A
     /// copy has none.
     pub instances: Vec<Instance>,
+    /// What the statement computes of a recurrence that is computed in parts.
+    pub scan: Option<ScanRole>,
 }
 
 /// A buffer in which one iteration of the loop `at` accumulates a statement's results.
@@ -215,12 +219,12 @@ impl Statement {
             .collect()
     }
 
-    /// The tensors that the statement writes and reads.
     /// Returns true when the statement reads or writes a tensor.
     pub fn uses(&self, tensor: BufferId) -> bool {
         self.tensors().contains(&tensor)
     }
 
+    /// The tensors that the statement writes and reads.
     fn tensors(&self) -> BTreeSet<BufferId> {
         let mut tensors = BTreeSet::from([self.target.tensor]);
         self.visit_reads(&mut |access| _ = tensors.insert(access.tensor));
@@ -235,6 +239,9 @@ impl Statement {
         }
         for instance in &mut self.instances {
             instance.map_indices(map);
+        }
+        if let Some(scan) = &mut self.scan {
+            scan.map_indices(map);
         }
     }
 }

@@ -35,6 +35,14 @@ pub(crate) fn replace_loads(expr: &mut Expr, replace: &mut Replace) {
     }
 }
 
+/// Replaces the parts of a value that have a replacement, the outermost ones first.
+pub(crate) fn replace_exprs(expr: &mut Expr, replace: &mut dyn FnMut(&Expr) -> Option<Expr>) {
+    match replace(expr) {
+        Some(new) => *expr = new,
+        None => expr.operands_mut().iter_mut().for_each(|operand| replace_exprs(operand, replace)),
+    }
+}
+
 /// Replaces loads in the data that a subscript depends on.
 pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -> IndexExpr {
     if !index.has_data() {

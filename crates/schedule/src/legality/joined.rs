@@ -58,7 +58,7 @@ impl Draft<'_> {
 
     /// The reason to refuse a change of a loop whose iterations keep their order.
     pub fn keeps_order(&self, var: LoopVarId) -> Illegal {
-        let why = "later iterations use what earlier iterations of a joined loop have computed".to_string();
+        let why = "later iterations use what earlier iterations have computed".to_string();
         Illegal::CarriedDependence { name: self.qualified_loop_name(var), why }
     }
 

@@ -9,12 +9,17 @@ use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr, LoopVarId};
 
 use super::emit::{Emitter, Renaming};
 use crate::draft::StatementId;
+use crate::draft::scan::ScanRole;
 
 impl Emitter<'_> {
-    /// The claim of a statement's store; none if the statement is a copy.
+    /// The claim of a statement's store; none if the statement is a copy, or belongs
+    /// to a recurrence that is computed in parts and does not compute its result.
     pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
         let statement = self.draft.statement(id);
         let instance = statement.instances.first()?;
+        if matches!(statement.scan, Some(ScanRole::Total { .. } | ScanRole::Carry)) {
+            return None;
+        }
         let reduces = |own: &LoopVarId| self.draft.is_reduced_by(*own, id);
         let path = self.draft.path(id);
         let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();

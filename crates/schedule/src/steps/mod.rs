@@ -14,6 +14,7 @@ mod prefetch;
 pub(crate) mod promote;
 mod reorder;
 mod rfactor;
+mod scan;
 mod sliding;
 pub(crate) mod split;
 #[cfg(test)]
@@ -52,6 +53,7 @@ fn transform(draft: &mut Draft, step: &Step) -> Legal<()> {
             _ => promote::promote_operand(draft, tensor, at, name, (*scope, *gathered), (layout, *pad)),
         },
         Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
+        Step::Scan { target, name } => scan::scan(draft, target, name),
         Step::Pipeline { target, stages } => pipeline::pipeline(draft, target, *stages),
         Step::Prefetch { tensor, at, ahead, of } => prefetch::prefetch(draft, tensor, at, *ahead, of),
     }

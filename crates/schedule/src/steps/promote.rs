@@ -366,6 +366,7 @@ fn copy_nest(draft: &mut Draft, stage: &StagedOperand) -> Vec<Node> {
         vars: Vec::new(),
         is_narrowed: false,
         instances: Vec::new(),
+        scan: None,
     });
     let loops: Vec<LoopVarId> = order.iter().map(|at| vars[*at]).collect();
     draft.wrap_in_loops(&loops, vec![Node::Statement(id)])

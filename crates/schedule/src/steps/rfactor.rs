@@ -184,6 +184,7 @@ fn build_sum(
         vars: Vec::new(),
         is_narrowed: old.is_narrowed,
         instances,
+        scan: old.scan.clone(),
     });
     draft.wrap_in_loops(&vars, vec![Node::Statement(id)])
 }

@@ -18,13 +18,14 @@ pub(super) enum Keyword {
     ComputeWith,
     Promote,
     Rfactor,
+    Scan,
     Pipeline,
     Prefetch,
 }
 
 impl Keyword {
     /// All keywords, in the order in which a reader meets them.
-    pub(super) const ALL: [Keyword; 14] = [
+    pub(super) const ALL: [Keyword; 15] = [
         Keyword::Split,
         Keyword::Fuse,
         Keyword::Reorder,
@@ -37,6 +38,7 @@ impl Keyword {
         Keyword::ComputeWith,
         Keyword::Promote,
         Keyword::Rfactor,
+        Keyword::Scan,
         Keyword::Pipeline,
         Keyword::Prefetch,
     ];
@@ -56,6 +58,7 @@ impl Keyword {
             Step::ComputeWith { .. } => Keyword::ComputeWith,
             Step::Promote { .. } => Keyword::Promote,
             Step::Rfactor { .. } => Keyword::Rfactor,
+            Step::Scan { .. } => Keyword::Scan,
             Step::Pipeline { .. } => Keyword::Pipeline,
             Step::Prefetch { .. } => Keyword::Prefetch,
         }
@@ -81,6 +84,7 @@ impl Keyword {
             Keyword::ComputeWith => "compute_with",
             Keyword::Promote => "promote",
             Keyword::Rfactor => "rfactor",
+            Keyword::Scan => "scan",
             Keyword::Pipeline => "pipeline",
             Keyword::Prefetch => "prefetch",
         }
@@ -101,6 +105,7 @@ impl Keyword {
             Keyword::ComputeWith => "compute_with A.y, B.y",
             Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",
             Keyword::Rfactor => "rfactor C.ki -> Cp",
+            Keyword::Scan => "scan y[2].part -> carry",
             Keyword::Pipeline => "pipeline C.ko stages 3",
             Keyword::Prefetch => "prefetch B at C.ki ahead 4",
         }

@@ -50,7 +50,7 @@ impl Display for Step {
                 }
                 if *pad == 0 { Ok(()) } else { write!(f, " pad {pad}") }
             }
-            Step::Rfactor { target, name } => write!(f, "{target} -> {name}"),
+            Step::Rfactor { target, name } | Step::Scan { target, name } => write!(f, "{target} -> {name}"),
             Step::Pipeline { target, stages } => write!(f, "{target} stages {stages}"),
             Step::Prefetch { tensor, at, ahead, of } => {
                 write!(f, "{tensor} at {at} ahead {ahead}")?;

@@ -79,6 +79,7 @@ impl From<&Illegal> for Rejection {
             Illegal::Promote { .. } => "promotion",
             Illegal::DependentExtent { .. } => "dependent extent",
             Illegal::Rfactor { .. } => "partial totals",
+            Illegal::Scan { .. } => "recurrence",
             Illegal::NameTaken(_) => "name taken",
             Illegal::NotNested { .. } => "not nested",
             Illegal::LoopKind(_) => "loop kind",

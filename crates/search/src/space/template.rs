@@ -166,7 +166,8 @@ impl Plan for Template<'_> {
 /// The statements whose loops the schedule names.
 fn scheduled_statements(schedule: &Schedule) -> Vec<StatementName> {
     let loops = schedule.steps.iter().filter_map(|step| match step {
-        Step::Split { target, .. } | Step::Bind { target, .. } | Step::Rfactor { target, .. } => Some(target),
+        Step::Split { target, .. } | Step::Bind { target, .. } => Some(target),
+        Step::Rfactor { target, .. } | Step::Scan { target, .. } => Some(target),
         Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => Some(target),
         Step::Fuse { loops, .. } | Step::Reorder { loops } => loops.first(),
         _ => None,

@@ -28,6 +28,7 @@ impl Cursor<'_> {
             Keyword::ComputeWith => self.compute_with(),
             Keyword::Promote => self.promote(),
             Keyword::Rfactor => self.rfactor(),
+            Keyword::Scan => self.scan(),
             Keyword::Pipeline => self.pipeline(),
             Keyword::Prefetch => self.prefetch(),
         }
@@ -348,6 +349,14 @@ impl Cursor<'_> {
         let (name, _) = self.new_name("the name of the partial totals")?;
         self.expect_end("")?;
         Ok(Step::Rfactor { target, name })
+    }
+
+    fn scan(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.expect_arrow("the name of the values before the parts")?;
+        let (name, _) = self.new_name("the name of the values before the parts")?;
+        self.expect_end("")?;
+        Ok(Step::Scan { target, name })
     }
 
     fn pipeline(&mut self) -> Parse<Step> {
