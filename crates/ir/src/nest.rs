@@ -285,9 +285,14 @@ pub struct Claim {
     pub role: ClaimRole,
     /// The statement, by its position in [`crate::Program::statements`].
     pub statement: usize,
+    /// If the statement is a recurrence that the nest computes in parts, and the store does not
+    /// compute its result: the value of the part that the store computes.
+    pub part: Option<RecurrencePart>,
     /// The values of the statement's variables in terms of the loops around the store. The
     /// variables of the ordered loops around the statement come first, then its own. `None` stands
-    /// for all values at once.
+    /// for all values at once. For the value of a part, the number of the part replaces the
+    /// variable of the innermost ordered loop, and the position in the part is added at the end,
+    /// except for [`PartValue::Before`].
     pub point: Vec<Option<IndexExpr>>,
     /// The computation of the statement that the store belongs to, as a number within the nest. The
     /// parts of a reduction and their total are different computations.
@@ -295,6 +300,27 @@ pub struct Claim {
     /// Distinguishes repeated computations of the same element. The values of these loop
     /// expressions are equal for all stores that belong to one result, and differ between results.
     pub repetition: Vec<IndexExpr>,
+}
+
+/// A value of each part of a recurrence. The parts have the same number of iterations of the
+/// innermost ordered loop around the statement, except the last one, which may have fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecurrencePart {
+    /// The number of iterations of a part; 0 if the parts are not all of one length.
+    pub length: i64,
+    /// The value.
+    pub value: PartValue,
+}
+
+/// What is computed of a part of a recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PartValue {
+    /// The value that the iterations of the part would give, if the value before them were neutral.
+    Total,
+    /// The product of the factors of the value before, over the iterations of the part.
+    Factor,
+    /// The value of the iteration before the part.
+    Before,
 }
 
 /// The kind of value that a store with a [`Claim`] stores.

@@ -68,6 +68,7 @@ fn every_step_is_read_as_the_vocabulary_shows_it() {
     assert_eq!(step("compute_with C.i, C.ki"), compute_with(0));
     assert_eq!(step("compute_with C.i, C.ki ahead 2"), compute_with(2));
     assert_eq!(step("rfactor C.ki -> Cp"), Step::Rfactor { target: in_c("ki"), name: "Cp".to_owned() });
+    assert_eq!(step("scan C.ki -> Cs"), Step::Scan { target: in_c("ki"), name: "Cs".to_owned() });
     let ahead = |of: &str| Step::Prefetch { tensor: "B".to_owned(), at: in_c("ki"), ahead: 4, of: in_c(of) };
     assert_eq!(step("prefetch B at C.ki ahead 4"), ahead("ki"));
     assert_eq!(step("prefetch B at C.ki ahead 4 of C.ko"), ahead("ko"));
@@ -371,6 +372,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(target, with, ahead)| Step::ComputeWith { target, with, ahead }),
         promote(),
         (loop_name(), name()).prop_map(|(target, name)| Step::Rfactor { target, name }),
+        (loop_name(), name()).prop_map(|(target, name)| Step::Scan { target, name }),
         (tensor(), loop_name(), number(), loop_name()).prop_map(|(tensor, at, ahead, of)| Step::Prefetch {
             tensor,
             at,
@@ -392,6 +394,7 @@ fn nearly_a_schedule() -> impl Strategy<Value = String> {
         "compute_with ",
         "promote ",
         "rfactor ",
+        "scan ",
         "prefetch ",
         "bind ",
         "block",

@@ -119,9 +119,10 @@ impl Site<'_> {
     }
 
     /// The statement that the store computes, by its position in the program, and the number of
-    /// the computation. A copy computes none.
+    /// the computation. A copy computes none, and neither does a store of a part of a recurrence.
     pub fn computes(&self) -> Option<(usize, usize)> {
-        self.store.claim.as_ref().map(|claim| (claim.statement, claim.computation))
+        let claim = self.store.claim.as_ref().filter(|claim| claim.part.is_none());
+        claim.map(|claim| (claim.statement, claim.computation))
     }
 
     /// Whether the store computes values, and does not only start or move them.

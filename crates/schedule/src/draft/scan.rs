@@ -1,7 +1,9 @@
 //! Records which statements compute a recurrence in parts, as the step `scan` makes them. Legality
 //! asks which dependences of the recurrence these statements keep, and which they need not keep.
 
-use tilewright_ir::nest::{BufferId, IndexExpr};
+use tilewright_ir::nest::{BufferId, IndexExpr, PartValue, RecurrencePart};
+
+use super::Instance;
 
 /// What a statement computes of a recurrence that is computed in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +15,16 @@ pub(crate) enum ScanRole {
         /// The beginnings of the parts, for each `scan`.
         restarts: Vec<Restart>,
     },
-    /// A total of each part: the statement reads what the recurrence reads, but not its tensor. If
-    /// the total is computed in the order of the recurrence, this is the position in a part, which
-    /// is 0 in its first iteration.
-    Total {
-        /// The position, if the order matters.
+    /// A value of each part: its total, the product of its factors, or the value before it.
+    Part {
+        /// The value.
+        value: RecurrencePart,
+        /// The value in terms of the loops, as the claims of stores name it.
+        instance: Instance,
+        /// For a total that is computed in the order of the recurrence, the position in the part,
+        /// which is 0 in its first iteration.
         position: Option<IndexExpr>,
     },
-    /// The values before the parts.
-    Carry,
 }
 
 /// Where a recurrence begins with a value that was computed before, and not with the value of the
@@ -35,6 +38,12 @@ pub(crate) struct Restart {
 }
 
 impl ScanRole {
+    /// Returns true for the total of a part, or the product of its factors. Such a statement reads
+    /// what the recurrence reads, except its own tensor.
+    pub fn is_total(&self) -> bool {
+        matches!(self, ScanRole::Part { value, .. } if value.value != PartValue::Before)
+    }
+
     /// Rewrites every subscript.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         match self {
@@ -44,8 +53,10 @@ impl ScanRole {
                     restart.position = map(&restart.position);
                 }
             }
-            ScanRole::Total { position: Some(position) } => *position = map(position),
-            ScanRole::Total { position: None } | ScanRole::Carry => {}
+            ScanRole::Part { instance, position, .. } => {
+                instance.map_indices(map);
+                position.iter_mut().for_each(|position| *position = map(position));
+            }
         }
     }
 }

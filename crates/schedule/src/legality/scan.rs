@@ -23,8 +23,7 @@ impl DependenceCheck<'_> {
             !execution.is_inlined && own.statement.target == dependence.tensor
         };
         let role = |execution: &Execution| self.draft.statement(execution.id).scan.as_ref();
-        let is_total =
-            |own: &Execution| matches!(role(own), Some(ScanRole::Total { .. })) && of_result(own);
+        let is_total = |own: &Execution| role(own).is_some_and(ScanRole::is_total) && of_result(own);
         if is_total(first) || is_total(second) {
             return self.in_total(pairs, (first, second));
         }
@@ -46,7 +45,7 @@ impl DependenceCheck<'_> {
         if first.id != second.id || statement.update != Update::Assign {
             return None;
         }
-        let Some(ScanRole::Total { position: Some(position) }) = &statement.scan else { return None };
+        let Some(ScanRole::Part { position: Some(position), .. }) = &statement.scan else { return None };
         let Some(position) = self.value(second, position) else { return Some(pairs) };
         let begins = Map::from_domain_and_range(&pairs.domain(), &position.zero_set());
         Some(pairs.subtract(&begins))

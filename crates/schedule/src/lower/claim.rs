@@ -12,14 +12,13 @@ use crate::draft::StatementId;
 use crate::draft::scan::ScanRole;
 
 impl Emitter<'_> {
-    /// The claim of a statement's store; none if the statement is a copy, or belongs
-    /// to a recurrence that is computed in parts and does not compute its result.
+    /// The claim of a statement's store; none if the statement is a copy.
     pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
         let statement = self.draft.statement(id);
-        let instance = statement.instances.first()?;
-        if matches!(statement.scan, Some(ScanRole::Total { .. } | ScanRole::Carry)) {
-            return None;
-        }
+        let (instance, part) = match &statement.scan {
+            Some(ScanRole::Part { value, instance, .. }) => (instance, Some(*value)),
+            _ => (statement.instances.first()?, None),
+        };
         let reduces = |own: &LoopVarId| self.draft.is_reduced_by(*own, id);
         let path = self.draft.path(id);
         let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
@@ -37,6 +36,7 @@ impl Emitter<'_> {
         Some(Box::new(Claim {
             role,
             statement: instance.statement,
+            part,
             point,
             computation: id.0,
             repetition: run,

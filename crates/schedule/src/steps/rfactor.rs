@@ -7,6 +7,7 @@
 use tilewright_ir::Update;
 use tilewright_ir::nest::{Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope};
 
+use crate::draft::scan::ScanRole;
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access};
 use crate::illegal::Illegal;
 use crate::step::{LoopName, StatementName};
@@ -170,6 +171,10 @@ fn build_sum(
     let reduced: Vec<LoopVarId> = reduced.collect();
     let instances =
         old.instances.iter().map(|instance| instance.as_sum_of_partials(&copies, &reduced)).collect();
+    let mut scan = old.scan.clone();
+    if let Some(ScanRole::Part { instance, .. }) = &mut scan {
+        *instance = instance.as_sum_of_partials(&copies, &reduced);
+    }
     let of_result = copies.iter().map(|(_, new)| *new).chain(over_tables);
     let vars: Vec<LoopVarId> = of_result.clone().chain([sum_loop]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;
@@ -184,7 +189,7 @@ fn build_sum(
         vars: Vec::new(),
         is_narrowed: old.is_narrowed,
         instances,
-        scan: old.scan.clone(),
+        scan,
     });
     draft.wrap_in_loops(&vars, vec![Node::Statement(id)])
 }

@@ -14,6 +14,7 @@
 //!             ( "packed" | "shared" | "registers" ) [ "gathered" ] [ layout ] [ "pad" NUMBER ]
 //!           | "pipeline" loop "stages" NUMBER
 //!           | "rfactor" loop "->" NAME
+//!           | "scan" loop "->" NAME
 //!           | "prefetch" tensor "at" loop "ahead" NUMBER [ "of" loop ] .
 //! loops     = loop "," loop { "," loop } .
 //! loop      = statement "." NAME .

@@ -354,11 +354,29 @@ impl Builder<'_> {
             format!("{name}({turn}{comma}{})", target.text)
         };
         self.source.body.push(format!("{} = 1{}", at("0"), target.ranges()));
-        let next = clamped(&format!("{} + {}", at("t - 1"), value.settled(dtype).text), dtype);
+        let next = self.next_of_recurrence(&at("t - 1"), value.settled(dtype), dtype, turns.value);
         let statement = format!("{} = {}{}", at("t"), next.text, target.ranges());
         self.source.body.push(format!("for t in 1:{} {{ {statement} }}", turns.text));
         let shape = std::iter::once(turns).chain(target.shape.clone()).collect();
-        self.add(dtype, shape, 2.0, Kind::Made);
+        self.add(dtype, shape, next.magnitude, Kind::Made);
+    }
+
+    /// The next value of a recurrence. Many forms can be computed in parts.
+    fn next_of_recurrence(&mut self, before: &str, value: Value, dtype: &str, turns: i64) -> Value {
+        let Value { text, magnitude } = &value;
+        let sum = 1.0 + turns as f64 * magnitude;
+        let form = self.rng.weighted(&[(0, 40), (1, 20), (2, 20), (3, 20)]);
+        match form {
+            1 => {
+                let function = *self.rng.pick(&["min", "max"]);
+                Value { text: format!("{function}({before}, {text})"), magnitude: magnitude.max(1.0) }
+            }
+            2 if sum <= limit(dtype) => Value { text: format!("{before} + {text}"), magnitude: sum },
+            3 if sum <= limit(dtype) && !dtype.starts_with('u') => {
+                Value { text: format!("{text} - {before}"), magnitude: sum }
+            }
+            _ => clamped(&format!("{before} + {text}"), dtype),
+        }
     }
 
     /// Adds an ordered loop over two tensors, one of which is the state.

@@ -23,7 +23,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds of steps, with their weights.
-pub const KINDS: [(StepKind, usize); 15] = [
+pub const KINDS: [(StepKind, usize); 16] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -38,11 +38,12 @@ pub const KINDS: [(StepKind, usize); 15] = [
     ("promote gathered", 11),
     ("promote result", 9),
     ("rfactor", 7),
+    ("scan", 6),
     ("prefetch", 4),
 ];
 
 /// The kinds of steps for a GPU, with their weights.
-pub const GPU_KINDS: [(StepKind, usize); 14] = [
+pub const GPU_KINDS: [(StepKind, usize); 15] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),
@@ -57,6 +58,7 @@ pub const GPU_KINDS: [(StepKind, usize); 14] = [
     ("promote gathered", 9),
     ("promote result", 6),
     ("rfactor", 12),
+    ("scan", 6),
 ];
 
 /// The machine that a schedule is for.
@@ -357,6 +359,7 @@ impl Walk<'_> {
             "promote gathered" => self.promote_gathered(),
             "promote result" => self.promote_result(),
             "rfactor" => self.rfactor(),
+            "scan" => self.scan(),
             _ => self.prefetch(),
         }
     }
@@ -386,7 +389,11 @@ impl Walk<'_> {
     }
 
     fn split(&mut self) -> Option<Step> {
-        let target = self.any_loop()?;
+        let ordered = self.loops_of(VarKind::Ordered);
+        let target = match !ordered.is_empty() && self.rng.chance(20) {
+            true => self.rng.pick(&ordered).clone(),
+            false => self.any_loop()?,
+        };
         let parts = if self.rng.chance(25) { 2 } else { 1 };
         let mut inner = Vec::new();
         for _ in 0..parts {
@@ -572,16 +579,37 @@ impl Walk<'_> {
     }
 
     fn rfactor(&mut self) -> Option<Step> {
-        let vars = self.program.vars.iter().filter(|var| var.kind == VarKind::Reduction);
-        let reduced: Vec<&str> = vars.map(|var| var.name.as_str()).collect();
+        let likely = self.loops_of(VarKind::Reduction);
+        let target = if likely.is_empty() { self.any_loop()? } else { self.rng.pick(&likely).clone() };
+        self.fresh += 1;
+        Some(Step::Rfactor { target, name: format!("F{}", self.fresh) })
+    }
+
+    /// Scans a loop that looks like the outer part of an ordered loop.
+    fn scan(&mut self) -> Option<Step> {
+        let ordered = self.loops_of(VarKind::Ordered);
+        let has_parts =
+            |name: &&LoopName| ordered.iter().filter(|other| other.statement == name.statement).count() > 1;
+        let split: Vec<LoopName> = ordered.iter().filter(has_parts).cloned().collect();
+        if split.is_empty() {
+            return None;
+        }
+        let picked = self.rng.pick(&split).clone();
+        let outermost = split.into_iter().find(|name| name.statement == picked.statement);
+        self.fresh += 1;
+        let target = outermost.filter(|_| self.rng.chance(80)).unwrap_or(picked);
+        Some(Step::Scan { target, name: format!("S{}", self.fresh) })
+    }
+
+    /// The loops whose names show that they are parts of a variable of this kind.
+    fn loops_of(&self, kind: VarKind) -> Vec<LoopName> {
+        let vars = self.program.vars.iter().filter(|var| var.kind == kind);
+        let wanted: Vec<&str> = vars.map(|var| var.name.as_str()).collect();
         let base =
             |name: &LoopName| name.name.trim_end_matches(|digit: char| digit.is_ascii_digit()).to_string();
         let all = self.names.statements.iter();
         let all =
             all.flat_map(|(statement, loops)| loops.iter().map(|name| statement.loop_named(name.clone())));
-        let likely: Vec<LoopName> = all.filter(|name| reduced.contains(&base(name).as_str())).collect();
-        let target = if likely.is_empty() { self.any_loop()? } else { self.rng.pick(&likely).clone() };
-        self.fresh += 1;
-        Some(Step::Rfactor { target, name: format!("F{}", self.fresh) })
+        all.filter(|name| wanted.contains(&base(name).as_str())).collect()
     }
 }

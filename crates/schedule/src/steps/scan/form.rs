@@ -55,10 +55,7 @@ pub(super) fn reduction(op: BinaryOp) -> Option<ReduceOp> {
 
 /// Operators other than `+`, which the linear form covers.
 fn is_commutative(op: BinaryOp) -> bool {
-    matches!(
-        op,
-        BinaryOp::Min | BinaryOp::Max | BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor
-    )
+    matches!(op, BinaryOp::Min | BinaryOp::Max | BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor)
 }
 
 /// `factor * before + term`; a missing term is 0.

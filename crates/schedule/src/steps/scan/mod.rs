@@ -10,7 +10,8 @@ mod form;
 mod recurrence;
 
 use tilewright_ir::nest::{
-    Access, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope,
+    Access, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, PartValue, RecurrencePart,
+    Scope,
 };
 use tilewright_ir::{BinaryOp, DType, ReduceOp, Update};
 
@@ -44,15 +45,15 @@ pub(super) fn scan(draft: &mut Draft, target: &LoopName, name: &str) -> Legal<()
                 None => PartTotal::InOrder(InOrder::Operator(*op), operand.clone()),
             };
             let totals = values.add_buffer(draft, &parts)?;
-            nests.extend(values.total(draft, totals, total));
+            nests.extend(values.total(draft, totals, (PartValue::Total, total)));
             Rule { totals, combine: Combination::Operator(*op) }
         }
         Form::Affine { factor, term } => {
             let [products, totals] = [values.add_buffer(draft, &factors)?, values.add_buffer(draft, &parts)?];
             let product = PartTotal::Reduced(ReduceOp::Mul, factor.clone());
-            nests.extend(values.total(draft, products, product));
+            nests.extend(values.total(draft, products, (PartValue::Factor, product)));
             let total = PartTotal::InOrder(InOrder::Factor(factor.clone()), term.clone());
-            nests.extend(values.total(draft, totals, total));
+            nests.extend(values.total(draft, totals, (PartValue::Total, total)));
             Rule { totals, combine: Combination::Factors(products) }
         }
     };
@@ -140,7 +141,7 @@ impl<'s> Values<'s> {
     }
 
     /// `for part, for t: totals[part] op= value`, inside copies of the other loops.
-    fn total(&self, draft: &mut Draft, totals: BufferId, total: PartTotal) -> Vec<Node> {
+    fn total(&self, draft: &mut Draft, totals: BufferId, (kind, total): (PartValue, PartTotal)) -> Vec<Node> {
         let Recurrence { statement, part, steps, .. } = self.recurrence;
         let id = StatementId(draft.statements.len());
         let path = draft.path(*statement);
@@ -176,7 +177,8 @@ impl<'s> Values<'s> {
         for instance in &mut instances {
             instance.map_indices(&mut |index| renamed(index, &copies));
         }
-        let role = ScanRole::Total { position: (!is_reduced).then_some(position) };
+        let in_order = (!is_reduced).then(|| position.clone());
+        let role = self.role(kind, (&copies, Some(position)), in_order);
         let target = self.element(totals, number, &copies);
         let nest: Vec<LoopVarId> = copies.iter().map(|(_, copy)| *copy).collect();
         self.add_statement(draft, (target, update, value), instances, role);
@@ -195,8 +197,7 @@ impl<'s> Values<'s> {
         draft.loops[over_parts.index()].keeps_order = true;
 
         let earlier = number.offset(-1);
-        let [value, total] =
-            [carry, rule.totals].map(|buffer| self.load(buffer, earlier.clone(), &copies));
+        let [value, total] = [carry, rule.totals].map(|buffer| self.load(buffer, earlier.clone(), &copies));
         let next = match rule.combine {
             Combination::Operator(op) => Expr::binary(op, value, total),
             Combination::Factors(factors) => {
@@ -220,8 +221,25 @@ impl<'s> Values<'s> {
         let value = choice_unless_first(&number, next, start);
         let target = self.element(carry, number, &copies);
         let nest: Vec<LoopVarId> = copies.iter().map(|(_, copy)| *copy).collect();
-        self.add_statement(draft, (target, Update::Assign, value), Vec::new(), ScanRole::Carry);
+        let role = self.role(PartValue::Before, (&copies, None), None);
+        self.add_statement(draft, (target, Update::Assign, value), Vec::new(), role);
         draft.wrap_in_loops(&nest, vec![Node::Statement(id)])
+    }
+
+    /// What a new statement computes. The loops around it copy those of the recurrence.
+    fn role(
+        &self,
+        value: PartValue,
+        (copies, position): (&Copies, Option<IndexExpr>),
+        in_order: Option<IndexExpr>,
+    ) -> ScanRole {
+        let Recurrence { part, variable, number, .. } = self.recurrence;
+        let (number, length) = number.clone().unwrap_or_else(|| (IndexExpr::var(*part), 0));
+        let mut instance = self.old.instances[0].clone();
+        instance.point[*variable] = Some(number);
+        instance.map_indices(&mut |index| renamed(index, copies));
+        instance.point.extend(position.map(Some));
+        ScanRole::Part { value: RecurrencePart { length, value }, instance, position: in_order }
     }
 
     fn add_statement(
@@ -308,7 +326,8 @@ fn copy_loops(
         let of_copies = |guard: &&IndexExpr| {
             guard.vars().iter().all(|var| loops.contains(var) || !is_inside(draft, *var, loops))
         };
-        let guards: Vec<IndexExpr> = guards.iter().filter(of_copies).map(|guard| renamed(guard, &copies)).collect();
+        let guards: Vec<IndexExpr> =
+            guards.iter().filter(of_copies).map(|guard| renamed(guard, &copies)).collect();
         let (_, copy) = copies.iter().find(|(own, _)| own == original).expect("every loop is copied");
         draft.loops[copy.index()].guards = guards;
     }

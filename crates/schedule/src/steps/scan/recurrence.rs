@@ -23,6 +23,11 @@ pub(super) struct Recurrence {
     pub others: Vec<LoopVarId>,
     /// The position of an iteration in its part.
     pub position: IndexExpr,
+    /// The number of the part among all parts of the recurrence, and the number of iterations of
+    /// each part; none if outer loops begin parts elsewhere.
+    pub number: Option<(IndexExpr, i64)>,
+    /// The place of the ordered loop's variable in the instances of the statement.
+    pub variable: usize,
     /// The value of the iteration before, as the statement reads it.
     pub before: Expr,
     pub form: Form,
@@ -35,14 +40,15 @@ impl Recurrence {
         let path = draft.path(id);
         let at = path.iter().position(|var| *var == part).expect("the loop is around its statement");
         let is_ordered = |var: &LoopVarId| draft.loop_of(*var).role == LoopRole::Ordered;
-        let (steps, others): (Vec<LoopVarId>, Vec<LoopVarId>) = path[at + 1..].iter().partition(|var| is_ordered(var));
+        let (steps, others): (Vec<LoopVarId>, Vec<LoopVarId>) =
+            path[at + 1..].iter().partition(|var| is_ordered(var));
         let Some(last) = steps.last().copied() else {
             return Err("it is not the outer part of an ordered loop: `split` that loop first".to_string());
         };
         let statement = draft.statement(id);
         check_statement(draft, statement)?;
         check_loops(draft, part, &steps, &others)?;
-        let position = position(statement, part, (&steps, &others))?;
+        let Place { variable, position, number } = place(statement, part, (&steps, &others))?;
         let element = element_before(statement, part, &steps, last)?;
         check_reads(draft, statement, &element)?;
         let before = value_before(draft, statement, &element)?;
@@ -53,7 +59,7 @@ impl Recurrence {
             found
         };
         let form = form(&statement.value, &|value| *value == before, &depends)?;
-        Ok(Recurrence { statement: id, part, steps, others, position, before, form })
+        Ok(Recurrence { statement: id, part, steps, others, position, number, variable, before, form })
     }
 }
 
@@ -113,7 +119,9 @@ fn check_loops(
         own.keeps_order || own.slides || own.name.is_empty()
     };
     if around.iter().chain(steps).chain(others).any(|var| is_kept(*var)) || draft.has_attachments(part) {
-        return Err("its iterations already follow those of another statement: apply `scan` first".to_string());
+        return Err(
+            "its iterations already follow those of another statement: apply `scan` first".to_string()
+        );
     }
     // The elements that are computed must be the same in every iteration of the recurrence.
     let varies = |index: &IndexExpr| steps.iter().chain([&part]).any(|var| index.mentions(*var));
@@ -131,41 +139,68 @@ fn check_loops(
     }
 }
 
-/// The position of an iteration in its part: the value of the ordered loop's variable, without the
-/// parts before.
-fn position(
+/// Where an iteration of the recurrence is.
+struct Place {
+    variable: usize,
+    position: IndexExpr,
+    number: Option<(IndexExpr, i64)>,
+}
+
+/// Takes the value of the ordered loop's variable apart: the position in the part, and the parts
+/// before.
+fn place(
     statement: &Statement,
     part: LoopVarId,
     (steps, others): (&[LoopVarId], &[LoopVarId]),
-) -> Result<IndexExpr, String> {
+) -> Result<Place, String> {
     let refuse = || Err("the ordered loop is not just split into parts".to_string());
     let points = statement.instances.first().map(|own| own.point.as_slice()).unwrap_or_default();
     let is_inside = |index: &IndexExpr| steps.iter().chain([&part]).any(|var| index.mentions(*var));
-    let ordered: Vec<&IndexExpr> = points.iter().flatten().filter(|index| is_inside(index)).collect();
-    let [variable] = ordered.as_slice() else { return refuse() };
+    let points = points.iter().enumerate().filter_map(|(at, index)| Some((at, index.as_ref()?)));
+    let mut ordered = points.filter(|(_, index)| is_inside(index));
+    let (Some((at, variable)), None) = (ordered.next(), ordered.next()) else { return refuse() };
     let mut position = IndexExpr::constant(0);
-    let mut found = Vec::new();
+    let mut coefficients = Vec::new();
     for term in variable.terms() {
-        let [Atom::Var(var)] = term.factors.as_slice() else {
-            if term.factors.iter().any(|atom| is_inside(&IndexExpr::atom(atom.clone()))) {
+        match term.factors.as_slice() {
+            [Atom::Var(var)] if others.contains(var) => return refuse(),
+            [Atom::Var(var)] => coefficients.push((*var, term.coefficient)),
+            factors if factors.iter().any(|atom| is_inside(&IndexExpr::atom(atom.clone()))) => {
                 return refuse();
             }
-            continue;
-        };
-        if others.contains(var) || is_inside(&IndexExpr::var(*var)) && term.coefficient < 1 {
-            return refuse();
-        }
-        if steps.contains(var) {
-            position = position.add(&IndexExpr::var(*var).scale(term.coefficient));
-            found.push((*var, term.coefficient));
+            _ => {}
         }
     }
-    let has_all = steps.iter().all(|var| found.iter().any(|(own, _)| own == var)) && variable.mentions(part);
-    let last = steps.last().and_then(|last| found.iter().find(|(var, _)| var == last));
-    match last {
-        Some((_, 1)) if has_all => Ok(position),
-        _ => refuse(),
+    let coefficient = |var: &LoopVarId| {
+        let found = coefficients.iter().find(|(own, _)| own == var);
+        found.map(|(_, coefficient)| *coefficient).filter(|coefficient| *coefficient > 0)
+    };
+    for var in steps {
+        let Some(coefficient) = coefficient(var) else { return refuse() };
+        position = position.add(&IndexExpr::var(*var).scale(coefficient));
     }
+    let (Some(length), Some(1)) = (coefficient(&part), steps.last().and_then(coefficient)) else {
+        return refuse();
+    };
+    let parts_before = variable.sub(&position).offset(-variable.constant_part());
+    Ok(Place {
+        variable: at,
+        position,
+        number: quotient(&parts_before, length).map(|number| (number, length)),
+    })
+}
+
+/// A sum of multiples of a number, divided by the number.
+fn quotient(sum: &IndexExpr, by: i64) -> Option<IndexExpr> {
+    let mut found = IndexExpr::constant(0);
+    for term in sum.terms() {
+        let [Atom::Var(var)] = term.factors.as_slice() else { return None };
+        if term.coefficient % by != 0 {
+            return None;
+        }
+        found = found.add(&IndexExpr::var(*var).scale(term.coefficient / by));
+    }
+    Some(found)
 }
 
 /// The element that the iteration before has written. One subscript moves by the same distance in
