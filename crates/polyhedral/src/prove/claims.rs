@@ -57,9 +57,6 @@ fn read_claim<'a, 'p>(
     (at, site): (usize, &'a Site),
     claim: &'a Claim,
 ) -> ProofResult<ClaimedStore<'a, 'p>> {
-    if claim.part.is_some() {
-        return undecided("a recurrence is computed in parts");
-    }
     let Some(statement) = model.statements.get(claim.statement) else {
         return undecided("a store claims a statement that the program does not have");
     };

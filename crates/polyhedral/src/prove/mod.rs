@@ -28,6 +28,9 @@
 //! rounding of reductions whose order the language leaves open. The method is equivalence checking
 //! of affine programs; the claims replace the search for corresponding statements.
 //!
+//! If the nest computes recurrences in parts, the program is first rewritten to one that does so too
+//! ([`in_parts`]).
+//!
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 
 pub mod accesses;
@@ -39,6 +42,7 @@ pub mod contents;
 pub mod continuity;
 pub mod digits;
 pub mod flat;
+pub mod in_parts;
 pub mod kernels;
 pub mod loads;
 pub mod nest;
@@ -133,6 +137,8 @@ pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verd
 }
 
 fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> ProofResult<()> {
+    let in_parts = in_parts::rewrite(program, nest)?;
+    let (program, nest) = in_parts.as_ref().map_or((program, nest), |(program, nest)| (program, nest));
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
     // The runs of such a statement hold several elements, and continue from several values.
     let continues = |own: &Instances| own.reduces_into_several && own.needs_previous_value();
