@@ -269,7 +269,11 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         {
             return refuted("a partial result is added up that no store has written".to_string());
         }
-        let Some(found) = found else { return undecided("a total adds up no partial results") };
+        let found = match found {
+            Some(found) => found,
+            None if claimed.domain.is_empty()? => claimed.instances.clone(),
+            None => return undecided("a total adds up no partial results"),
+        };
         if is_scatter(claimed.statement) {
             self.check_total_of_tables(claimed, source, &found)?;
         }
@@ -610,12 +614,15 @@ fn without_casts(expr: &Expr<InNest>) -> &Expr<InNest> {
     }
 }
 
-/// The instances of a reduction whose value is the neutral element because of a condition on
-/// indices.
+/// The instances of a reduction whose value is the neutral element, everywhere or because of a
+/// condition on indices.
 fn neutral_instances(statement: &Instances) -> Option<Set> {
     let Update::Reduce { op, .. } = statement.statement.update else { return None };
     let value = &statement.statement.value;
     let neutral = Expr::literal(value.dtype, arithmetic::neutral(op, value.dtype));
+    if *value == neutral {
+        return Some(statement.domain.clone());
+    }
     let ExprKind::Select(parts) = &value.kind else { return None };
     let holds = statement.coordinates.condition(&parts[0])?;
     match (parts[1] == neutral, parts[2] == neutral) {
