@@ -15,8 +15,8 @@ use std::path::Path;
 
 use support::{cpu, inputs, programs};
 use tilewright_interp::{Order, run, run_nest};
-use tilewright_ir::nest::{IndexExpr, Stmt};
-use tilewright_ir::{LoopNest, Program, print};
+use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, Stmt};
+use tilewright_ir::{BinaryOp, LoopNest, Program, ReduceOp, print, walk};
 use tilewright_polyhedral::{Verdict, prove_within};
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_target::{Gpu, Target};
@@ -62,6 +62,51 @@ fn mutant(nest: &LoopNest, number: u64) -> LoopNest {
         at += 1;
     });
     mutant
+}
+
+/// The nest with the operation of this number replaced by another one; `None` if there are fewer
+/// operations.
+fn mutant_operation(nest: &LoopNest, number: usize) -> Option<LoopNest> {
+    let mut mutant = nest.clone();
+    let mut at = 0;
+    walk::visit_mut(&mut mutant.body, &mut |stmt| {
+        if let Some(store) = stmt.store_mut() {
+            each_operation(&mut store.value, &mut |expr| {
+                if at == number {
+                    match &mut expr.kind {
+                        ExprKind::Select(parts) => parts.swap(1, 2),
+                        ExprKind::Binary(op @ BinaryOp::Add, _) => *op = BinaryOp::Sub,
+                        ExprKind::Binary(op @ BinaryOp::Mul, _) => *op = BinaryOp::Add,
+                        ExprKind::Binary(op, _) => *op = BinaryOp::Mul,
+                        _ => {}
+                    }
+                }
+                at += 1;
+            });
+            if at == number {
+                store.reduce = match store.reduce {
+                    Some(ReduceOp::Add) => Some(ReduceOp::Mul),
+                    Some(_) => None,
+                    None => Some(ReduceOp::Add),
+                };
+            }
+            at += 1;
+        }
+    });
+    (number < at).then_some(mutant)
+}
+
+/// Calls `change` on the choices and the arithmetic of a value.
+fn each_operation(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
+    let is_arithmetic = match &expr.kind {
+        ExprKind::Select(_) => true,
+        ExprKind::Binary(op, _) => !op.is_comparison() && !op.is_logical(),
+        _ => false,
+    };
+    if is_arithmetic {
+        change(expr);
+    }
+    expr.operands_mut().iter_mut().for_each(|operand| each_operation(operand, change));
 }
 
 /// Returns true when a nest and its program compute different results on some data.
@@ -122,6 +167,45 @@ fn wrong_loops_of_examples_are_not_proved() {
 #[test]
 fn wrong_kernels_of_examples_are_not_proved() {
     assert!(proves_no_wrong_mutant(&small_examples(), Target::Gpu(&Gpu::h200())) > 5);
+}
+
+/// Every mutant of recurrences that are computed in parts.
+#[test]
+fn wrong_recurrences_in_parts_are_not_proved() {
+    let split = "split y[2].t -> part, t:4\nscan y[2].part -> carry\n";
+    let both = "split y[2].t -> p, q:2, t:4\nscan y[2].p -> outer\nscan y[2].q -> inner\n";
+    let lanes = "split carry_parts.t -> t, lane:2\nrfactor carry_parts.lane -> lanes\n";
+    let (mut broken, mut open) = (0, 0);
+    for (value, steps) in [
+        ("y(t - 1) + x(t)", format!("{split}parallel y[2].part\nparallel carry_parts.part")),
+        ("y(t - 1) + x(t)", format!("{split}{lanes}")),
+        ("max(y(t - 1), x(t) + a(t))", both.to_string()),
+        ("a(t) * y(t - 1) - x(t)", format!("{split}parallel y[2].part")),
+        ("a(t) * y(t - 1) - x(t)", both.to_string()),
+    ] {
+        let source = format!(
+            "def f(float(N) x, float(N) a) -> (y) {{
+                y(0) = x(0)
+                for t in 1:N {{ y(t) = {value} }}
+            }}"
+        );
+        let program = support::program(&source, &[("N", 20)]);
+        let nest = apply(&program, &support::schedule(&steps), &cpu()).unwrap();
+        let mut all: Vec<LoopNest> = (0..).map_while(|number| mutant_operation(&nest, number)).collect();
+        let mut indices = 0;
+        each_index(&mut nest.clone().body, &mut |_| indices += 1);
+        all.extend((0..2 * indices).map(|number| mutant(&nest, number)));
+        for mutant in all.iter().filter(|mutant| differs(&program, mutant)) {
+            broken += 1;
+            match prove_within(&program, mutant, 4_000_000) {
+                Verdict::Proved => panic!("proved: {value}, {steps}\n{}", print::nest(mutant)),
+                Verdict::Refuted(_) => {}
+                Verdict::Undecided(_) => open += 1,
+            }
+        }
+    }
+    println!("{broken} are broken, {open} of them undecided, the others refuted");
+    assert!(broken > 200, "{broken}");
 }
 
 #[test]

@@ -265,8 +265,9 @@ impl Runs<'_, '_> {
 
     /// Checks whether a store copies a loaded value and does nothing else.
     fn is_plain_copy(&self, member: usize) -> bool {
-        let value = &self.nest.sites[self.members[member].site].store.value;
-        match &value.kind {
+        let store = self.nest.sites[self.members[member].site].store;
+        match &store.value.kind {
+            _ if store.reduce.is_some() => false,
             ExprKind::Load(_) => true,
             ExprKind::Cast(inner) => matches!(inner.kind, ExprKind::Load(_)),
             _ => false,
