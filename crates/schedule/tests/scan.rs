@@ -252,6 +252,36 @@ fn in_kernels() {
     loops_on_gpu(&columns, &[("N", 30), ("C", 5)], &format!("{SCAN}{all}bind carry.i -> thread.x"));
 }
 
+/// The default schedule of a GPU cuts long recurrences, where there are few of them.
+#[test]
+fn default_schedules_of_a_gpu() {
+    let gpu = tilewright_target::Gpu::h200();
+    let sum = recurrence("float", "y(t - 1) + x(t)");
+    let columns = columns("0.5 * y(t - 1, i) + x(t, i)");
+    let steps = |source: &str, sizes: &[(&str, i64)]| {
+        let program = program(source, sizes);
+        let schedule = tilewright_schedule::default_schedule(&program, &gpu);
+        if sizes.iter().map(|(_, extent)| extent).product::<i64>() < 200_000 {
+            let nest = tilewright_schedule::apply(&program, &schedule, &gpu).unwrap();
+            support::expect_agreement(&program, &nest, 1);
+            let verdict = prove(&program, &nest);
+            assert_eq!(verdict, Verdict::Proved, "{schedule}\n{}", print::nest(&nest));
+        }
+        schedule.to_string()
+    };
+    insta::assert_snapshot!(steps(&sum, &[("N", 10_000)]));
+    insta::assert_snapshot!(steps(&columns, &[("N", 5000), ("C", 3)]));
+    insta::assert_snapshot!(steps(&columns, &[("N", 5000), ("C", 32)]));
+    assert!(steps(&sum, &[("N", 10_000_000)]).contains("scan y[2].block"));
+    assert!(!steps(&sum, &[("N", 2000)]).contains("scan"));
+    assert!(!steps(&columns, &[("N", 100_000), ("C", 10_000)]).contains("scan"));
+    // The product of many factors may overflow where the recurrence does not.
+    for value in ["y(t - 1) * x(t)", "a(t) * y(t - 1) + x(t)", "1.5 * y(t - 1) + x(t)"] {
+        assert!(!steps(&recurrence("float", value), &[("N", 10_000)]).contains("scan"), "{value}");
+    }
+    assert!(steps(&recurrence("int32", "a(t) * y(t - 1) + x(t)"), &[("N", 10_000)]).contains("scan"));
+}
+
 #[test]
 fn later_steps_keep_the_order() {
     let source = recurrence("float", "a(t) * y(t - 1) + x(t)");

@@ -502,7 +502,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                 }
             };
             let dtype = site.store.value.dtype;
-            if site.store.reduce.is_some() || site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype)) {
+            if site.store.reduce.is_some()
+                || site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype))
+            {
                 return refuted(format!(
                     "{} does not store the neutral element of its reduction",
                     self.nest.describe(site, &[])

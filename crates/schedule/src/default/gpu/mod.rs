@@ -6,7 +6,7 @@
 //! inside the block of another statement are distributed over its threads ([`mod@block`]).
 //! Results without a reduction are distributed over threads that have several adjacent results each
 //! ([`mod@lanes`]). The statements of an ordered loop become one kernel that runs the whole loop
-//! ([`mod@recurrences`]). All other statements are distributed evenly over threads, with
+//! ([`mod@recurrences`]), and few long recurrences are computed in parts ([`mod@scans`]). All other statements are distributed evenly over threads, with
 //! neighbouring threads at neighbours in memory.
 
 mod block;
@@ -15,6 +15,7 @@ mod lanes;
 mod outer_product;
 mod parts;
 mod recurrences;
+mod scans;
 
 use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;

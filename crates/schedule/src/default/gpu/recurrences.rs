@@ -38,12 +38,13 @@ impl Planner<'_, Gpu> {
     pub(super) fn spread_recurrence(&mut self, statement: StatementId) -> bool {
         let ordered = self.ordered_loops(statement);
         let Some(outermost) = ordered.first().copied() else { return false };
-        self.try_steps(|planner| planner.run_in_threads(statement, &ordered))
+        self.scan_recurrence(statement)
+            || self.try_steps(|planner| planner.run_in_threads(statement, &ordered))
             || self.try_steps(|planner| planner.run_in_block(statement, outermost))
     }
 
     /// The ordered loops around a statement, outermost first.
-    fn ordered_loops(&self, statement: StatementId) -> Vec<LoopVarId> {
+    pub(super) fn ordered_loops(&self, statement: StatementId) -> Vec<LoopVarId> {
         let mut path = self.draft.path(statement);
         path.retain(|var| self.draft.loop_of(*var).role == LoopRole::Ordered);
         path
@@ -101,7 +102,7 @@ impl Planner<'_, Gpu> {
         (each / warp * warp).max(warp).min(most)
     }
 
-    fn unroll_recurrence(&mut self, target: &LoopName, count: i64) -> bool {
+    pub(super) fn unroll_recurrence(&mut self, target: &LoopName, count: i64) -> bool {
         let (outer, inner) = (self.unused_name("steps"), self.unused_name("step"));
         let own = target.statement.clone();
         let split = Step::Split { target: target.clone(), outer, inner: vec![(inner.clone(), count)] };

@@ -10,8 +10,8 @@ mod form;
 mod recurrence;
 
 use tilewright_ir::nest::{
-    Access, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, PartValue, RecurrencePart,
-    Scope,
+    Access, Atom, Buffer, BufferId, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, PartValue,
+    RecurrencePart, Scope,
 };
 use tilewright_ir::{BinaryOp, DType, ReduceOp, Update};
 
@@ -195,6 +195,10 @@ impl<'s> Values<'s> {
         let number = renamed(&IndexExpr::var(*part), &copies);
         let (_, over_parts) = copies.last().expect("the loop over the parts is copied");
         draft.loops[over_parts.index()].keeps_order = true;
+        // A part without any iteration has no total.
+        let guards = steps.iter().flat_map(|var| draft.loop_of(*var).guards.clone());
+        let guards: Vec<IndexExpr> = guards.map(|guard| renamed(&at_zero(&guard, steps), &copies)).collect();
+        draft.loops[over_parts.index()].guards.extend(guards);
 
         let earlier = number.offset(-1);
         let [value, total] = [carry, rule.totals].map(|buffer| self.load(buffer, earlier.clone(), &copies));
@@ -210,14 +214,8 @@ impl<'s> Values<'s> {
             ExprKind::Select(parts) => parts[2].clone(),
             _ => before.clone(),
         };
-        start.map_indices(&mut |index| {
-            let begin = |index: IndexExpr, var: &LoopVarId| {
-                index.substitute(&mut |atom| {
-                    (*atom == tilewright_ir::nest::Atom::Var(*var)).then(|| IndexExpr::constant(0))
-                })
-            };
-            renamed(&steps.iter().chain([part]).fold(index.clone(), begin), &copies)
-        });
+        let first = steps.iter().chain([part]).copied().collect::<Vec<LoopVarId>>();
+        start.map_indices(&mut |index| renamed(&at_zero(index, &first), &copies));
         let value = choice_unless_first(&number, next, start);
         let target = self.element(carry, number, &copies);
         let nest: Vec<LoopVarId> = copies.iter().map(|(_, copy)| *copy).collect();
@@ -339,6 +337,14 @@ fn is_inside(draft: &Draft, var: LoopVarId, loops: &[LoopVarId]) -> bool {
     let around = draft.loops_around(var);
     loops.iter().any(|own| around.contains(own))
         || loops.iter().any(|own| !draft.loops_around(*own).contains(&var))
+}
+
+/// An expression in the first iteration of loops.
+fn at_zero(index: &IndexExpr, loops: &[LoopVarId]) -> IndexExpr {
+    index.substitute(&mut |atom| match atom {
+        Atom::Var(var) if loops.contains(var) => Some(IndexExpr::constant(0)),
+        _ => None,
+    })
 }
 
 fn renamed(index: &IndexExpr, copies: &Copies) -> IndexExpr {
