@@ -31,6 +31,7 @@ mod memory;
 mod nest;
 mod program;
 mod races;
+mod recurrence;
 pub mod seed;
 mod state;
 mod value;

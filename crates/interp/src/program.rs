@@ -2,7 +2,7 @@
 //! them. Every statement runs as a loop over all points of its box, which is the product of the
 //! ranges of its variables. Other functions compute the memory and the number of points of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::ids::InProgram;
 use tilewright_ir::{
@@ -14,6 +14,7 @@ use crate::bounded::Bounded;
 use crate::compare::Expected;
 use crate::error::RunError;
 use crate::memory::{Inputs, Memory, initial_tensors, result_tensors, results, scalar_values};
+use crate::recurrence::{Recurrence, Size, Sizes};
 use crate::state::{IndexValue, RunResult, State};
 use crate::value::Value;
 
@@ -89,7 +90,24 @@ pub fn bytes_to_run(program: &Program) -> Option<u128> {
 pub fn bytes_to_expect(program: &Program) -> Option<u128> {
     /// The bytes of one total and the statistics of its terms, including the overhead of the map.
     const TOTAL: u128 = 192;
-    count_bytes(program, size_of::<f64>() as u128, TOTAL)
+    let sizes = size_of::<Option<Size>>() as u128 * elements_of_recurrences(program)?;
+    Some(count_bytes(program, size_of::<f64>() as u128, TOTAL)? + sizes)
+}
+
+/// The number of elements of the tensors that recurrences write.
+fn elements_of_recurrences(program: &Program) -> Option<u128> {
+    let targets: BTreeSet<TensorId> = program
+        .statements()
+        .iter()
+        .filter_map(|(statement, loops)| {
+            let dtype = program.tensor(statement.target).dtype;
+            Recurrence::find(statement, *loops.last()?, dtype).map(|_| statement.target)
+        })
+        .collect();
+    let elements = |tensor: TensorId| {
+        Some(program.shape(tensor)?.iter().map(|extent| *extent as u128).product::<u128>())
+    };
+    targets.into_iter().map(elements).sum()
 }
 
 /// Counts the bytes that a run takes. An element that the program may write takes
@@ -132,6 +150,8 @@ struct ProgramInterpreter<'a, V: Value> {
     state: State<'a, InProgram, V>,
     points: u64,
     progress: &'a mut dyn FnMut(u64) -> bool,
+    /// The sizes of the values of recurrences.
+    sizes: Sizes,
 }
 
 /// The number of points between two calls of `progress`.
@@ -146,7 +166,7 @@ impl<'a, V: Value> ProgramInterpreter<'a, V> {
         let memory = initial_tensors(program, &mut inputs)?;
         let scalars = scalar_values(program, &program.scalars, &inputs)?;
         let state = State::new(program, memory, scalars, program.vars.len());
-        Ok(ProgramInterpreter { program, state, points: 0, progress })
+        Ok(ProgramInterpreter { program, state, points: 0, progress, sizes: Sizes::new() })
     }
 
     fn run_nodes(&mut self, nodes: &[Node]) -> RunResult<()> {
@@ -190,13 +210,23 @@ impl<'a, V: Value> ProgramInterpreter<'a, V> {
     /// its points has written.
     fn assign(&mut self, statement: &Statement) -> RunResult<()> {
         let mut all_certain = true;
+        let recurrence = self.recurrence(statement);
         self.for_each_point(statement, &mut |machine, place| {
             all_certain &= place.is_certain;
-            let value = machine.state.eval(&statement.value)?;
+            let mut value = machine.state.eval(&statement.value)?;
+            if let Some(recurrence) = &recurrence {
+                value = recurrence.widen(value, place.value, (&machine.state, &mut machine.sizes))?;
+            }
             machine.state.store(statement.target, place.value, value)
         })?;
         self.mark_uncertain_target(statement.target, all_certain);
         Ok(())
+    }
+
+    /// The recurrence that a statement is, if kernels may compute it in parts with other errors.
+    fn recurrence<'s>(&self, statement: &'s Statement) -> Option<Recurrence<'s>> {
+        let var = self.state.live.last().copied().filter(|_| V::HAS_BOUNDS)?;
+        Recurrence::find(statement, var, self.program.tensor(statement.target).dtype)
     }
 
     /// Accumulates in a wide type and rounds once at the end. The reduction starts from the

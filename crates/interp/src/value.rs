@@ -14,6 +14,9 @@ pub(crate) trait Value: Copy {
     /// The state of a reduction in progress.
     type Total: Copy;
 
+    /// Whether values have a bound on the error of kernels.
+    const HAS_BOUNDS: bool;
+
     /// A number that is the same in every kernel.
     fn exact(number: Number) -> Self;
     /// The number that the interpreter computes.
@@ -22,6 +25,10 @@ pub(crate) trait Value: Copy {
     fn has_certain_truth(self) -> bool;
     /// Checks whether this value is exactly the same number in every kernel.
     fn is_exact(self) -> bool;
+    /// The greatest absolute value in any kernel.
+    fn magnitude(self) -> f64;
+    /// The same float of a type, which in kernels may be this much further away.
+    fn widened(self, by: f64, dtype: DType) -> Self;
     /// The same number, marked as unknown in kernels.
     fn as_undecided(self) -> Self;
 
@@ -56,6 +63,7 @@ pub(crate) trait Value: Copy {
 impl Value for Number {
     type Annotations = ();
     type Total = Number;
+    const HAS_BOUNDS: bool = false;
 
     fn exact(number: Number) -> Number {
         number
@@ -71,6 +79,14 @@ impl Value for Number {
 
     fn is_exact(self) -> bool {
         true
+    }
+
+    fn magnitude(self) -> f64 {
+        self.as_f64().abs()
+    }
+
+    fn widened(self, _: f64, _: DType) -> Number {
+        self
     }
 
     fn as_undecided(self) -> Number {

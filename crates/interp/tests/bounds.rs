@@ -230,3 +230,50 @@ fn infinities_and_nan_must_match() {
     assert!(!judge([f64::NEG_INFINITY, 0.0, 2f64.ln()]));
     assert!(!judge([f64::NEG_INFINITY, f64::NAN, f64::NAN]));
 }
+
+/// Kernels may compute the totals of parts of a recurrence first, in any order.
+#[test]
+fn recurrences_may_be_computed_in_parts() {
+    let text = "def f(float(N) x) -> (sum, decay, count) {
+      sum(0) = x(0)
+      for t in 1:N { sum(t) = sum(t - 1) + x(t) }
+      decay(0) = x(0)
+      for t in 1:N { decay(t) = x(t) - 0.75 * decay(t - 1) }
+      count(0) = 1
+      for t in 1:N { count(t) = count(t - 1) + (x(t) > 0 ? 1 : 0) }
+    }";
+    let program = program(text, &[("N", 1000)]);
+    let inputs = seed::inputs(&program, 3).unwrap();
+    let x = inputs.tensors["x"].clone();
+    let x: Vec<f32> = (0..1000).map(|at| x.get(at).as_f64() as f32).collect();
+    let expected = expected(&program, inputs);
+    for length in [1, 7, 64, 500] {
+        for (name, factor, mistake) in [("sum", 1.0f32, 0.5), ("decay", -0.75, 1e-3)] {
+            let mut found = in_parts(&x, factor, length);
+            let judge = |values: &[f64]| expected[name].compare(name, &floats(&[1000], values)).is_ok();
+            assert!(judge(&found), "{name} in parts of {length}");
+            found[900] += mistake;
+            assert!(!judge(&found), "{name} in parts of {length}");
+        }
+    }
+    let limits = |name: &str| (0..1000).map(|at| expected[name].tolerance_at(at)).fold(0.0, f64::max);
+    assert_eq!(limits("count"), 0.0);
+    assert!(limits("decay") < 1e-4 && limits("sum") < 0.5, "{} {}", limits("decay"), limits("sum"));
+}
+
+/// `y(t) = factor * y(t - 1) + x(t)` in single precision and in parts of so many iterations, whose
+/// totals are computed backwards.
+fn in_parts(x: &[f32], factor: f32, length: usize) -> Vec<f64> {
+    let (mut found, mut start) = (vec![x[0]], x[0]);
+    for part in x[1..].chunks(length) {
+        let mut value = start;
+        for own in part {
+            value = factor * value + own;
+            found.push(value);
+        }
+        let powers = (0..part.len()).map(|at| factor.powi(at as i32));
+        let total: f32 = part.iter().rev().zip(powers).map(|(own, power)| own * power).sum();
+        start = factor.powi(part.len() as i32) * start + total;
+    }
+    found.into_iter().map(f64::from).collect()
+}

@@ -8,6 +8,7 @@
 //!
 //! - sums, differences and products are rounded to nearest once, to their type. Products that are
 //!   contracted with a sum to a fused multiply-add are not rounded;
+//! - recurrences in ordered loops may be computed in parts (`recurrence.rs`);
 //! - quotients and functions are accurate to some units in the last place (`functions.rs`), and
 //!   reductions run in any order (`total.rs`);
 //! - results below the smallest normal number may be flushed to zero;
@@ -246,6 +247,7 @@ fn is_product(a: f64, b: f64, product: f64) -> bool {
 impl Value for Bounded {
     type Annotations = Errors;
     type Total = Total;
+    const HAS_BOUNDS: bool = true;
 
     fn exact(number: Number) -> Bounded {
         Bounded { number, error: 0.0 }
@@ -261,6 +263,17 @@ impl Value for Bounded {
 
     fn is_exact(self) -> bool {
         self.error == 0.0
+    }
+
+    fn magnitude(self) -> f64 {
+        self.value().abs() + self.error
+    }
+
+    fn widened(self, by: f64, dtype: DType) -> Bounded {
+        match self.is_decided() && self.value().is_finite() {
+            true => Bounded::new(self.number, self.error + by, dtype),
+            false => self,
+        }
     }
 
     fn as_undecided(self) -> Bounded {
