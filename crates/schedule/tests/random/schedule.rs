@@ -38,7 +38,7 @@ pub const KINDS: [(StepKind, usize); 16] = [
     ("promote gathered", 11),
     ("promote result", 9),
     ("rfactor", 7),
-    ("scan", 6),
+    ("scan", 10),
     ("prefetch", 4),
 ];
 
@@ -58,7 +58,7 @@ pub const GPU_KINDS: [(StepKind, usize); 15] = [
     ("promote gathered", 9),
     ("promote result", 6),
     ("rfactor", 12),
-    ("scan", 6),
+    ("scan", 10),
 ];
 
 /// The machine that a schedule is for.

@@ -106,6 +106,9 @@ impl Planner<'_, Gpu> {
                 return false;
             }
             self.unroll_steps(name.loop_named(&step), steps);
+            if *name != own {
+                self.try_steps(|planner| planner.keep_in_registers(name, name.loop_named(&thread)));
+            }
         }
         self.unroll_parts(&inner.carry, &thread);
         self.spread_values(&outer);

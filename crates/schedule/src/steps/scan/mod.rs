@@ -100,6 +100,7 @@ struct Values<'s> {
     dtype: DType,
     shape: Vec<i64>,
     allocated_at: Option<LoopVarId>,
+    /// Whether some parts, or some elements of a part, may not exist.
     is_partial: bool,
 }
 
@@ -112,13 +113,16 @@ impl<'s> Values<'s> {
         let extent_of =
             |var: &LoopVarId| ranges.greatest_value(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
         let indexed = std::iter::once(&recurrence.part).chain(&recurrence.others);
+        let varies = |var: &LoopVarId| draft.loop_of(*var).extent.as_constant().is_none();
+        let guarded = |var: &LoopVarId| !draft.loop_of(*var).guards.is_empty();
+        let is_partial = indexed.clone().any(varies) || indexed.clone().chain(&recurrence.steps).any(guarded);
         Values {
             recurrence,
             old,
             dtype: draft.buffers[old.target.tensor.index()].buffer.dtype,
             shape: indexed.map(extent_of).collect(),
             allocated_at: draft.loops_around(recurrence.part).last().copied(),
-            is_partial: recurrence.others.iter().any(|var| !draft.loop_of(*var).guards.is_empty()),
+            is_partial,
         }
     }
 
