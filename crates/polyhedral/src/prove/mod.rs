@@ -28,8 +28,8 @@
 //! rounding of reductions whose order the language leaves open. The method is equivalence checking
 //! of affine programs; the claims replace the search for corresponding statements.
 //!
-//! If the nest computes recurrences in parts, the program is first rewritten to one that does so too
-//! ([`in_parts`]).
+//! If the nest computes recurrences in parts, the program is first rewritten to one that does so
+//! too ([`in_parts`]).
 //!
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 

@@ -1,6 +1,7 @@
-//! The dependences of a recurrence that is computed in parts. The first iteration of a part does not
-//! read the result of the iteration before, but a value that the totals of the parts give. The
-//! statements of the totals read what the recurrence reads, and write tensors of their own.
+//! Decides which dependences a recurrence keeps that is computed in parts. The first iteration of a
+//! part does not read the result of the iteration before, but a value that the totals of the parts
+//! give. The statements of the totals read what the recurrence reads, and write tensors of their
+//! own.
 
 use tilewright_ir::Update;
 use tilewright_ir::nest::IndexExpr;

@@ -1,5 +1,5 @@
-//! Takes the value of a recurrence apart, in terms of the value of the iteration before: an operator
-//! that combines values in any order, or `factor * before + term`.
+//! Takes the value of a recurrence apart, in terms of the value of the iteration before: an
+//! operator that combines values in any order, or `factor * before + term`.
 
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, Number, UnaryOp};
 

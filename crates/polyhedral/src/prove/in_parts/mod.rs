@@ -283,6 +283,13 @@ fn element_before(statement: &Statement, var: VarId) -> Option<Access> {
     Some(Access { tensor: statement.target, indices, origin: statement.origin })
 }
 
+/// How the total of a part continues from one iteration to the next.
+enum Next {
+    Operator(BinaryOp),
+    /// `factor * total + value`.
+    Factor(Expr),
+}
+
 /// The statements that a length of parts adds.
 struct Parts<'r, 'p> {
     rewriting: &'r mut Rewriting,
@@ -304,15 +311,13 @@ impl Parts<'_, '_> {
                 let reduce = [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max];
                 let totals = match reduce.into_iter().find(|reduce| reduce.operator() == op) {
                     Some(reduce) => self.reduction(nodes, PartValue::Total, reduce, &operand),
-                    None => {
-                        self.in_order(nodes, &operand, &|before, operand| Expr::binary(op, before, operand))
-                    }
+                    None => self.in_order(nodes, &Next::Operator(op), &operand),
                 };
                 (totals, None)
             }
             Form::Affine(factor, term) => {
                 let factors = self.reduction(nodes, PartValue::Factor, ReduceOp::Mul, &factor);
-                let totals = self.affine(nodes, &factor, &term);
+                let totals = self.in_order(nodes, &Next::Factor(factor), &term);
                 (totals, Some(factors))
             }
         }
@@ -333,37 +338,22 @@ impl Parts<'_, '_> {
         tensor
     }
 
-    /// `for t { values(q, …) = t >= 1 ? next(values(q, …), value) : value }`.
-    fn in_order(
-        &mut self,
-        nodes: &mut Vec<Node>,
-        value: &Expr,
-        next: &dyn Fn(Expr, Expr) -> Expr,
-    ) -> TensorId {
-        self.chain(nodes, value, &mut |before, value, _| next(before, value))
-    }
-
-    /// `for t { values(q, …) = t >= 1 ? factor * values(q, …) + term : term }`.
-    fn affine(&mut self, nodes: &mut Vec<Node>, factor: &Expr, term: &Expr) -> TensorId {
-        self.chain(nodes, term, &mut |before, term, in_part| {
-            Expr::binary(BinaryOp::Add, Expr::binary(BinaryOp::Mul, in_part(factor), before), term)
-        })
-    }
-
-    fn chain(
-        &mut self,
-        nodes: &mut Vec<Node>,
-        value: &Expr,
-        next: &mut dyn FnMut(Expr, Expr, &dyn Fn(&Expr) -> Expr) -> Expr,
-    ) -> TensorId {
+    /// `for t { values(q, …) = t >= 1 ? next : value }`, where `next` combines `values(q, …)` with
+    /// the value.
+    fn in_order(&mut self, nodes: &mut Vec<Node>, next: &Next, value: &Expr) -> TensorId {
         let tensor = self.add_tensor();
         let part = self.add_var("part", self.count() - 1, VarKind::Spatial);
         let position = self.add_var("position", self.length, VarKind::Ordered);
         let copies = self.copy_vars();
-        let in_part = |value: &Expr| self.in_part(value, (part, position), &copies);
-        let first = in_part(value);
+        let first = self.in_part(value, (part, position), &copies);
         let before = self.recurrence.load(&self.rewriting.program, tensor, IndexExpr::var(part), &copies);
-        let next = next(before, first.clone(), &in_part);
+        let next = match next {
+            Next::Operator(op) => Expr::binary(*op, before, first.clone()),
+            Next::Factor(factor) => {
+                let factor = self.in_part(factor, (part, position), &copies);
+                Expr::binary(BinaryOp::Add, Expr::binary(BinaryOp::Mul, factor, before), first.clone())
+            }
+        };
         let value = choice_unless_first(&IndexExpr::var(position), next, first);
         let vars = [part].into_iter().chain(copies.iter().map(|(_, copy)| *copy)).collect();
         let indices = self.recurrence.indices(&self.rewriting.program, IndexExpr::var(part), &copies);

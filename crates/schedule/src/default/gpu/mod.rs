@@ -6,8 +6,9 @@
 //! inside the block of another statement are distributed over its threads ([`mod@block`]).
 //! Results without a reduction are distributed over threads that have several adjacent results each
 //! ([`mod@lanes`]). The statements of an ordered loop become one kernel that runs the whole loop
-//! ([`mod@recurrences`]), and few long recurrences are computed in parts ([`mod@scans`]). All other statements are distributed evenly over threads, with
-//! neighbouring threads at neighbours in memory.
+//! ([`mod@recurrences`]), and few long recurrences are computed in parts ([`mod@scans`]). All other
+//! statements are distributed evenly over threads, with neighbouring threads at neighbours in
+//! memory.
 
 mod block;
 mod combined;

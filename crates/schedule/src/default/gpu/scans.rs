@@ -7,8 +7,9 @@
 //! for t: for i: y[t, i] = y[t-1, i] + x[t, i]   →   thread (part, i): for t in part: y[t, i] = …
 //! ```
 //!
-//! Where there are fewer recurrences than threads in a warp, a block has a part of a recurrence, and
-//! its threads have parts of that part. So few values before parts are computed one after the other.
+//! Where there are fewer recurrences than threads in a warp, a block has a part of a recurrence,
+//! and its threads have parts of that part. So only few values before parts are computed one after
+//! the other.
 //!
 //! Recurrences that multiply floats stay whole, unless the factor is a number of at most 1: the
 //! product of many factors may be infinite where the recurrence itself is 0.
