@@ -116,6 +116,8 @@ impl Tally {
             // these programs can parts be kept; tests/store_at.rs has random stencils.
             let least = match (*kind, self.machine) {
                 ("store_at", _) => 100,
+                // Most recurrences of these programs are clamped, or rounded to 16 bits.
+                ("scan", _) => 40,
                 (_, Machine::Gpu) => 16,
                 (_, Machine::Cpu) => 8,
             };

@@ -365,7 +365,7 @@ impl Builder<'_> {
     fn next_of_recurrence(&mut self, before: &str, value: Value, dtype: &str, turns: i64) -> Value {
         let Value { text, magnitude } = &value;
         let sum = 1.0 + turns as f64 * magnitude;
-        let form = self.rng.weighted(&[(0, 40), (1, 20), (2, 20), (3, 20)]);
+        let form = self.rng.weighted(&[(0, 20), (1, 25), (2, 30), (3, 25)]);
         match form {
             1 => {
                 let function = *self.rng.pick(&["min", "max"]);
