@@ -25,6 +25,9 @@ use crate::step::{LoopName, ParallelUnit, StatementName, Step};
 
 /// The shortest recurrence that is computed in parts.
 const LEAST_ITERATIONS: i64 = 4096;
+/// The fewest threads that must run at the same time. A device with few threads, such as a CPU that
+/// offers OpenCL, computes one long chain sooner than three passes over the operands.
+const LEAST_THREADS: i64 = 1 << 14;
 /// The fewest iterations of a part that a thread runs.
 const LEAST_STEPS: i64 = 64;
 /// The most parts of a recurrence, whose values before are computed one after the other.
@@ -44,7 +47,11 @@ impl Planner<'_, Gpu> {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let recurrences = spatial.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
         let length = self.trips(ordered);
-        if length < LEAST_ITERATIONS || recurrences.saturating_mul(FEW) > self.enough_threads() {
+        let has_threads = self.enough_threads() >= LEAST_THREADS;
+        if !has_threads
+            || length < LEAST_ITERATIONS
+            || recurrences.saturating_mul(FEW) > self.enough_threads()
+        {
             return false;
         }
         match recurrences < self.machine.warp as i64 {
