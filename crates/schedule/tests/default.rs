@@ -138,6 +138,27 @@ fn vectors_take_every_second_element() {
     assert!(!vectors("x(5*i)", 512));
 }
 
+/// The rows of a matrix product use one packed operand. Beside a consumer or a producer of single
+/// rows, the operand would be read from memory again for each row.
+#[test]
+fn matrix_products_among_other_statements_keep_their_tiles() {
+    let tiles = |body: &str| {
+        let source = format!("def f(float(N, D) x, float(D, F) W) -> (y) {{ {body} }}");
+        let sizes = [("N", 70), ("D", 60), ("F", 90)];
+        let text = default_schedule(&support::program(&source, &sizes), &cpu()).to_string();
+        support::agrees(&source, &sizes, &text);
+        assert!(text.contains("promote W at") && text.contains("unroll g.ni"), "{text}");
+        text
+    };
+    let activated = tiles("g(n, f) +=! x(n, d) * W(d, f)  y(n, f) = max(g(n, f), 0)");
+    assert!(!activated.contains("compute_at"), "{activated}");
+    let normalised = tiles(
+        "s(n) +=! x(n, d) * x(n, d)  h(n, d) = x(n, d) * rsqrt(s(n))
+         g(n, f) +=! h(n, d) * W(d, f)  y(n, f) = g(n, f) / 2",
+    );
+    assert!(normalised.contains("compute_at s, h.n") && !normalised.contains("compute_at h"), "{normalised}");
+}
+
 #[test]
 fn transpositions_are_tiled() {
     let source = "def rotate(float(C, N, M) a) -> (t) { t(c, j, i) = 2 * a(c, i, j) }";

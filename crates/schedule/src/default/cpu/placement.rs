@@ -36,7 +36,7 @@ impl Planner<'_, Cpu> {
     /// Computes producers at the outermost loop of a consumer, as far as that repeats little.
     fn move_producers(&mut self, consumer: StatementId) {
         let Some(row) = self.loops_with(consumer, LoopRole::Spatial).first().copied() else { return };
-        if self.draft.path(consumer).first() != Some(&row) {
+        if self.draft.path(consumer).first() != Some(&row) || self.shares_operand_along(consumer, row) {
             return;
         }
         let moved = self.move_producers_to(row, 1.0 + 1e-9);
@@ -95,7 +95,10 @@ impl Planner<'_, Cpu> {
         };
         // The loops around a recurrence are better chosen for it alone: its own loops run in
         // parallel and as vectors only where they are outermost and innermost.
-        !self.is_recurrent(tensor) && self.repetition(tensor, at) <= most && self.try_step(step)
+        !self.is_recurrent(tensor)
+            && !self.splits_operand_uses(tensor, at)
+            && self.repetition(tensor, at) <= most
+            && self.try_step(step)
     }
 
     /// The average number of times that each point of a tensor would be computed at a loop.
@@ -109,6 +112,36 @@ impl Planner<'_, Cpu> {
             true => rounds,
             false => rounds * part / (buffer.elements() as f64),
         }
+    }
+
+    /// Returns true when the rows of a tensor are computed together from a packed operand, as in a
+    /// matrix product, and a loop needs only some of the rows at a time. The operand would be packed
+    /// and read again in each iteration.
+    fn splits_operand_uses(&self, tensor: BufferId, at: LoopVarId) -> bool {
+        let region = self.draft.footprint(tensor, &self.draft.readers(Parent::Loop(at), tensor), Some(at));
+        let shape = &self.draft.buffers[tensor.index()].buffer.shape;
+        self.draft.writers(Parent::Body, tensor).into_iter().any(|writer| {
+            let target = &self.draft.statement(writer).target;
+            let dimensions = target.indices.iter().zip(&region).zip(shape);
+            let is_split = |row: &LoopVarId| {
+                let mut own = dimensions.clone().filter(|((index, _), _)| index.mentions(*row));
+                own.any(|((_, needed), extent)| needed.extent < *extent)
+            };
+            self.rows_of_packed_operand(writer).as_ref().is_some_and(is_split)
+        })
+    }
+
+    /// Returns true when all iterations of a loop of a statement use one packed operand, as the rows
+    /// of a matrix product do.
+    fn shares_operand_along(&self, statement: StatementId, row: LoopVarId) -> bool {
+        self.rows_of_packed_operand(statement) == Some(row)
+    }
+
+    /// The loop over the rows of a reduction that use one packed operand.
+    fn rows_of_packed_operand(&self, statement: StatementId) -> Option<LoopVarId> {
+        let vector = self.vector_loop(statement)?;
+        let is_packed = !self.operands_to_pack(statement, vector).is_empty();
+        if is_packed { self.row_loop(statement, vector) } else { None }
     }
 
     /// Returns true when an ordered loop computes some of the tensor.
