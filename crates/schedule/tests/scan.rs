@@ -109,6 +109,21 @@ fn backwards() {
 }
 
 /// The totals are scheduled like any reduction.
+/// The condition on the first iteration of a part stays inside the value where another choice is
+/// around it, and where the parts are lanes.
+#[test]
+fn first_iterations_inside_of_values() {
+    let source = recurrence("int32", "t % 2 == 0 ? y(t - 1) - 1 : y(t - 1) + x(t)");
+    let plain = recurrence("int32", "y(t - 1) + x(t)");
+    for length in LENGTHS {
+        loops(&source, &[("N", length)], &format!("{SCAN}parallel y[2].part"));
+    }
+    // All lanes run the same iterations.
+    for length in [9, 17, 33] {
+        loops(&plain, &[("N", length)], &format!("{SCAN}vectorize y[2].part"));
+    }
+}
+
 #[test]
 fn totals_are_reductions() {
     let source = recurrence("float", "y(t - 1) + x(t)");

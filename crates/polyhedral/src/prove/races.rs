@@ -6,8 +6,9 @@
 //! [`super::threads`] checks the blocks and threads of a GPU.
 
 use tilewright_ir::nest::{Access, LoopKind};
-use tilewright_isl::Map;
+use tilewright_isl::{Map, Set};
 
+use super::accesses::for_each_access;
 use super::nest::{Nest, Site};
 use super::{ProofResult, refuted, undecided};
 
@@ -17,6 +18,24 @@ struct SiteAccess<'a, 'n> {
     site: &'a Site<'n>,
     access: &'a Access,
     writes: bool,
+}
+
+impl SiteAccess<'_, '_> {
+    /// The iterations that make the access, as far as conditions on indices decide that.
+    fn iterations(&self) -> ProofResult<Set> {
+        if self.writes {
+            return Ok(self.site.domain.clone());
+        }
+        let mut found: Option<Set> = None;
+        for_each_access(self.site, &mut |access, at| {
+            if access == self.access {
+                let all = found.take().map_or_else(|| at.iterations.clone(), |all| all.union(&at.iterations));
+                found = Some(all);
+            }
+            Ok(())
+        })?;
+        Ok(found.unwrap_or_else(|| self.site.domain.clone()))
+    }
 }
 
 /// Refutes nests in which parallel iterations or vector lanes conflict.
@@ -88,6 +107,11 @@ fn refute_conflict(
     pairs: &Map,
     known: bool,
 ) -> ProofResult<()> {
+    if pairs.is_empty()? {
+        return Ok(());
+    }
+    // Few sites have such pairs, so only now the conditions inside of values count.
+    let pairs = pairs.intersect_domain(&first.iterations()?).intersect_range(&second.iterations()?);
     let Some((one, other)) = pairs.sample()? else { return Ok(()) };
     let name = &nest.nest.buffer(first.access.tensor).name;
     if !known {

@@ -73,7 +73,9 @@ fn siblings(draft: &Draft, moved: LoopVarId, host: LoopVarId) -> Result<Parent, 
     }
     let parent = draft.parent(Node::Loop(host));
     if draft.parent(Node::Loop(moved)) != parent || parent == Parent::Setup {
-        return Err("they are not in the same loop: join the loops around them first".to_string());
+        let why = "they are not directly in the same loop: join the loops around them first. Where those \
+                   have different numbers of iterations, a condition is around one of the two";
+        return Err(why.to_string());
     }
     Ok(parent)
 }

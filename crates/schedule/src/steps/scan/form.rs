@@ -33,7 +33,8 @@ pub(super) fn form(
     }
     let Some(Linear { factor, term }) = reading.linear(value) else {
         return Err("its value is not `before op e`, with `+`, `*`, `min`, `max`, `&`, `|` or `^`, and not \
-                    `a * before + b`, where `before` is the value of the iteration before"
+                    `a * before + b`, where `before` is the value of the iteration before, nor a choice \
+                    between such products and sums; with floats, both sides must contain `before`"
             .to_string());
     };
     let dtype = value.dtype;
