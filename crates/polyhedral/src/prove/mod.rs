@@ -118,8 +118,8 @@ pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
     prove_within(program, nest, MAX_OPERATIONS)
 }
 
-/// Checks whether a loop nest computes what a program says, for somebody who asks for this one proof
-/// and may wait some minutes for it. Long pipelines need that.
+/// Checks whether a loop nest computes what a program says, for somebody who asks for this one
+/// proof and may wait some minutes for it. Long pipelines need that.
 pub fn prove_patiently(program: &Program, nest: &LoopNest) -> Verdict {
     prove_within(program, nest, MAX_OPERATIONS_OF_PATIENT)
 }

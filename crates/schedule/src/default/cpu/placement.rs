@@ -115,8 +115,8 @@ impl Planner<'_, Cpu> {
     }
 
     /// Returns true when the rows of a tensor are computed together from a packed operand, as in a
-    /// matrix product, and a loop needs only some of the rows at a time. The operand would be packed
-    /// and read again in each iteration.
+    /// matrix product, and a loop needs only some of the rows at a time. The operand would be
+    /// packed and read again in each iteration.
     fn splits_operand_uses(&self, tensor: BufferId, at: LoopVarId) -> bool {
         let region = self.draft.footprint(tensor, &self.draft.readers(Parent::Loop(at), tensor), Some(at));
         let shape = &self.draft.buffers[tensor.index()].buffer.shape;
@@ -131,8 +131,8 @@ impl Planner<'_, Cpu> {
         })
     }
 
-    /// Returns true when all iterations of a loop of a statement use one packed operand, as the rows
-    /// of a matrix product do.
+    /// Returns true when all iterations of a loop of a statement use one packed operand, as the
+    /// rows of a matrix product do.
     fn shares_operand_along(&self, statement: StatementId, row: LoopVarId) -> bool {
         self.rows_of_packed_operand(statement) == Some(row)
     }
