@@ -44,6 +44,27 @@ fn tiles_are_proved() {
     proves(GEMM, &[("M", 16), ("N", 32), ("K", 16)], steps);
 }
 
+/// One loop runs over results and over the terms of each. Elements are then set to the neutral
+/// element more than once, which the proofs leave undecided.
+#[test]
+fn fused_results_and_reductions_are_not_refuted() {
+    let passes = |source: &str, sizes: &[(&str, i64)], steps: &str| {
+        let nest = support::agrees(source, sizes, steps);
+        let verdict = prove(&program(source, sizes), &nest);
+        assert!(!matches!(verdict, Verdict::Refuted(_)), "{steps}\n{verdict:?}");
+    };
+    let rows = "def f(uint8(H, W) a) -> (s) { s(i) +=! a(i, j) }";
+    for sizes in [[("H", 2), ("W", 3)], [("H", 13), ("W", 19)], [("H", 4), ("W", 8)]] {
+        passes(rows, &sizes, "fuse s.i, s.j -> t");
+        passes(rows, &sizes, "fuse s.i, s.j -> t\nsplit s.t -> to, ti:8");
+        passes(rows, &sizes, "split s.j -> jo, ji:2\nfuse s.i, s.jo -> t");
+    }
+    let sizes = [("M", 5), ("N", 6), ("K", 7)];
+    passes(GEMM, &sizes, "fuse C.i, C.j, C.k -> t");
+    passes(GEMM, &sizes, "fuse C.j, C.k -> t\nsplit C.t -> to, ti:6");
+    passes(GEMM, &sizes, "reorder C.k, C.i, C.j\nfuse C.k, C.i -> t");
+}
+
 #[test]
 fn default_schedules_are_proved() {
     for (m, n, k) in [(5, 6, 7), (64, 64, 64), (100, 130, 70)] {

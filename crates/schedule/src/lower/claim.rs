@@ -3,13 +3,16 @@
 //!
 //! All stores of one result carry the same `repetition`: the values of the loops around the
 //! statement that do not reduce. A result that is computed several times, as at the border of
-//! overlapping tiles, has several repetitions.
+//! overlapping tiles, has several repetitions. A loop that was fused from a loop over results and
+//! one that reduces counts with the variables of the result that it contains: `t / 8` in a loop `t`
+//! over 8 terms of each result.
 
+use tilewright_ir::VarKind;
 use tilewright_ir::nest::{Claim, ClaimRole, IndexExpr, LoopVarId};
 
 use super::emit::{Emitter, Renaming};
-use crate::draft::StatementId;
 use crate::draft::scan::ScanRole;
+use crate::draft::{Instance, LoopRole, StatementId};
 
 impl Emitter<'_> {
     /// The claim of a statement's store; none if the statement is a copy.
@@ -21,7 +24,9 @@ impl Emitter<'_> {
         };
         let reduces = |own: &LoopVarId| self.draft.is_reduced_by(*own, id);
         let path = self.draft.path(id);
-        let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
+        let of_result = self.result_variables_in_reduction(id, instance, part.is_none());
+        let loops = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var));
+        let run = loops.chain(of_result.iter().cloned()).collect();
         let role = match role {
             ClaimRole::Value if instance.sums_partials => ClaimRole::Total,
             other => other,
@@ -30,7 +35,9 @@ impl Emitter<'_> {
         // reduced.
         let is_one = role == ClaimRole::Value;
         let fixed_value = |value: &Option<IndexExpr>| {
-            value.clone().filter(|value| is_one || !value.vars().iter().any(&reduces))
+            value
+                .clone()
+                .filter(|value| is_one || !value.vars().iter().any(&reduces) || of_result.contains(value))
         };
         let point = instance.point.iter().map(fixed_value).collect();
         Some(Box::new(Claim {
@@ -41,6 +48,30 @@ impl Emitter<'_> {
             computation: id.0,
             repetition: run,
         }))
+    }
+
+    /// The values of the variables of a result that are parts of a reducing loop, as after a `fuse`
+    /// of loops of both kinds.
+    fn result_variables_in_reduction(
+        &self,
+        id: StatementId,
+        instance: &Instance,
+        is_of_program: bool,
+    ) -> Vec<IndexExpr> {
+        if !is_of_program || self.draft.is_scatter(id) {
+            return Vec::new();
+        }
+        let (statement, _) = self.draft.program.statements()[instance.statement];
+        let own = &instance.point[instance.point.len() - statement.vars.len()..];
+        let values = statement.vars.iter().zip(own).filter_map(|(var, value)| Some((var, value.as_ref()?)));
+        let is_reduced = |var: &LoopVarId| {
+            let own = self.draft.loop_of(*var);
+            own.role == LoopRole::Reduction && own.owner == Some(id)
+        };
+        let of_result = values.filter(|(var, value)| {
+            self.draft.program.var(**var).kind != VarKind::Reduction && value.vars().iter().any(is_reduced)
+        });
+        of_result.map(|(_, value)| value.clone()).collect()
     }
 }
 
