@@ -116,6 +116,17 @@ impl<'a, M> Planner<'a, M> {
         is_legal
     }
 
+    /// Returns an unused name that begins with this one.
+    pub(super) fn unused_name(&self, like: &str) -> String {
+        let taken = |name: &String| {
+            self.draft.loops.iter().any(|own| own.name == *name)
+                || self.draft.expect_unused_name(name).is_err()
+        };
+        let numbered = (2..).map(|number| format!("{like}{number}"));
+        let mut names = std::iter::once(like.to_string()).chain(numbered);
+        names.find(|name| !taken(name)).expect("there are more names than loops")
+    }
+
     /// The name of a loop, as steps use it.
     pub fn loop_name(&self, var: tilewright_ir::nest::LoopVarId) -> LoopName {
         let own = self.draft.loop_of(var);

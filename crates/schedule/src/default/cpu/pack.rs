@@ -77,7 +77,9 @@ impl Planner<'_, Cpu> {
         } else {
             layout.push(part(along, None, None));
         }
-        let staged = StatementName::first(format!("{}_packed", without_dots(&buffer.name)));
+        // Several statements may use the same operand.
+        let staged =
+            StatementName::first(self.unused_name(&format!("{}_packed", without_dots(&buffer.name))));
         let last = staged.loop_named(format!("l{}", layout.len() - 1));
         let at = place.map_or(LoopLevel::Root, |at| LoopLevel::Loop(at.clone()));
         let step = Step::promote(buffer.name, at, &staged.tensor, PromoteScope::Packed, layout);

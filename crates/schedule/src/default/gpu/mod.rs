@@ -192,15 +192,4 @@ impl Planner<'_, Gpu> {
         let name = self.unused_name(name);
         self.try_step(Step::Fuse { loops: names, name: name.clone() }).then(|| own.loop_named(name))
     }
-
-    /// Returns an unused name that begins with this one.
-    pub(super) fn unused_name(&self, like: &str) -> String {
-        let taken = |name: &String| {
-            self.draft.loops.iter().any(|own| own.name == *name)
-                || self.draft.expect_unused_name(name).is_err()
-        };
-        let numbered = (2..).map(|number| format!("{like}{number}"));
-        let mut names = std::iter::once(like.to_string()).chain(numbered);
-        names.find(|name| !taken(name)).expect("there are more names than loops")
-    }
 }
