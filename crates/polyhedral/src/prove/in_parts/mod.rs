@@ -24,7 +24,7 @@
 //! total is not needed, and does not exist in the rewritten program.
 //!
 //! Parts may have parts: the `start` of an inner part is then that of the outer part, where both
-//! begin together. [`mod@form`] takes the value of the recurrence apart.
+//! begin together. `form` takes the value of the recurrence apart.
 
 mod form;
 
