@@ -312,7 +312,7 @@ pub struct RecurrencePart {
     pub value: PartValue,
 }
 
-/// What is computed of a part of a recurrence.
+/// The value of a part of a recurrence that a statement computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartValue {
     /// The value that the iterations of the part would give, if the value before them were neutral.

@@ -341,7 +341,7 @@ fn later_steps_keep_the_order() {
     loops(&source, &[("N", 30)], &format!("{SCAN}compute_with carry.part, carry_parts.part"));
 }
 
-/// What the recurrence reads is inlined, staged and computed for all its statements.
+/// Operands of the recurrence are inlined, staged and computed for all its statements.
 #[test]
 fn operands_are_shared() {
     let source = "def f(float(N) x) -> (y) {

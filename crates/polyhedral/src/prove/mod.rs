@@ -73,7 +73,7 @@ use values::Proof;
 /// The limit on isl's operations in one proof. A proof at the limit takes some seconds.
 const MAX_OPERATIONS: u64 = 40_000_000;
 /// The limit for somebody who waits for one proof. A proof at the limit takes some minutes.
-const MAX_OPERATIONS_OF_PATIENT: u64 = 10 * MAX_OPERATIONS;
+const PATIENT_OPERATIONS: u64 = 10 * MAX_OPERATIONS;
 
 /// The result of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
 /// Checks whether a loop nest computes what a program says, for somebody who asks for this one
 /// proof and may wait some minutes for it. Long pipelines need that.
 pub fn prove_patiently(program: &Program, nest: &LoopNest) -> Verdict {
-    prove_within(program, nest, MAX_OPERATIONS_OF_PATIENT)
+    prove_within(program, nest, PATIENT_OPERATIONS)
 }
 
 /// Checks whether a loop nest computes what a program says. The verdict is undecided if isl needs

@@ -173,7 +173,7 @@ pub(crate) struct Statement {
     /// The program instances that the statement executes: its own, and those that were inlined. A
     /// copy has none.
     pub instances: Vec<Instance>,
-    /// What the statement computes of a recurrence that is computed in parts.
+    /// The task of the statement in a recurrence that is computed in parts, if it has one.
     pub scan: Option<ScanRole>,
 }
 

@@ -5,7 +5,7 @@ use tilewright_ir::nest::{BufferId, IndexExpr, PartValue, RecurrencePart};
 
 use super::Instance;
 
-/// What a statement computes of a recurrence that is computed in parts.
+/// The task of a statement in a recurrence that is computed in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScanRole {
     /// The recurrence itself. Its parts do not wait for each other.

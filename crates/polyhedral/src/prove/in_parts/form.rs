@@ -35,7 +35,7 @@ fn reads(value: &Expr, before: &Expr) -> bool {
     found
 }
 
-/// What a chain of one operator combines with the value before.
+/// The operand that a chain of one operator combines with the value before.
 fn combined_with(op: BinaryOp, value: &Expr, before: &Expr) -> Option<Expr> {
     let ExprKind::Binary(own, sides) = &value.kind else { return None };
     let (inner, other) = match (reads(&sides[0], before), reads(&sides[1], before)) {

@@ -118,16 +118,15 @@ impl Planner<'_, Cpu> {
     /// matrix product, and a loop needs only some of the rows at a time. The operand would be
     /// packed and read again in each iteration.
     fn splits_operand_uses(&self, tensor: BufferId, at: LoopVarId) -> bool {
-        let region = self.draft.footprint(tensor, &self.draft.readers(Parent::Loop(at), tensor), Some(at));
-        let shape = &self.draft.buffers[tensor.index()].buffer.shape;
+        let needs_all = |dimension: usize| {
+            let reads = self.draft.readers(Parent::Loop(at), tensor);
+            let needed = self.draft.footprint(tensor, &reads, Some(at))[dimension].extent;
+            needed >= self.draft.buffers[tensor.index()].buffer.shape[dimension]
+        };
         self.draft.writers(Parent::Body, tensor).into_iter().any(|writer| {
-            let target = &self.draft.statement(writer).target;
-            let dimensions = target.indices.iter().zip(&region).zip(shape);
-            let is_split = |row: &LoopVarId| {
-                let mut own = dimensions.clone().filter(|((index, _), _)| index.mentions(*row));
-                own.any(|((_, needed), extent)| needed.extent < *extent)
-            };
-            self.rows_of_packed_operand(writer).as_ref().is_some_and(is_split)
+            let Some(row) = self.rows_of_packed_operand(writer) else { return false };
+            let indices = self.draft.statement(writer).target.indices.iter().enumerate();
+            indices.filter(|(_, index)| index.mentions(row)).any(|(dimension, _)| !needs_all(dimension))
         })
     }
 

@@ -228,7 +228,7 @@ impl<'s> Values<'s> {
         draft.wrap_in_loops(&nest, vec![Node::Statement(id)])
     }
 
-    /// What a new statement computes. The loops around it copy those of the recurrence.
+    /// The task of a new statement, whose loops are copies of those of the recurrence.
     fn role(
         &self,
         value: PartValue,
