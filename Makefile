@@ -14,14 +14,14 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 1
 FUZZ_FIRST ?= 0
 FUZZ_CASES ?= 1000000000
-# More for benchmarks/cpu.py, benchmarks/pipelines.py or benchmarks/gpu.py, such as --only gemm.
+# More for benchmarks/cpu.py, pipelines.py, gpu.py or fused.py, such as --only gemm.
 BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
 	gallery wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-pipelines prove-pipelines bench-cuda \
-	bench-python clean
+	bench-fused bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,11 @@ prove-pipelines: build ## Prove the schedules by hand of all image pipelines, at
 bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch; TILEWRIGHT=... names a command that is built
 	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build
 	python3 benchmarks/gpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
+
+bench-fused: ## Measure small programs of fused operators beside PyTorch and torch.compile; TILEWRIGHT=... as for bench-cuda
+	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build
+	[ -n "$(findstring --python,$(BENCH_OPTIONS))" ] || scripts/peers.sh --only torch
+	python3 benchmarks/fused.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 bench-python: wheel setup-package ## Measure what a call from Python costs, beside NumPy's and PyTorch's
 	.venv-package/bin/python -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/tilewright-*.whl
