@@ -40,9 +40,9 @@ def depthwise_bias_relu6(x, w, b):
 
 
 @KIND.program(dict(N=1, C=64, H=56, W=56, R=3, S=3, K=128))
-def depthwise_separable(x, w, b, v, c0):
+def depthwise_separable(x, w, b, v, d):
     a = F.relu(F.conv2d(x, w[:, None], b, padding=1, groups=x.shape[1]))
-    return F.relu(F.conv2d(a, v[:, :, None, None], c0))
+    return F.relu(F.conv2d(a, v[:, :, None, None], d))
 
 
 @KIND.program(dict(N=1, C=64, H=56, W=56, R=16))

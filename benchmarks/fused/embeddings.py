@@ -20,8 +20,8 @@ def bag_normalise(table, index):
 
 
 @KIND.program(dict(E=30_000, D=768, B=8, L=128), draws=INDEX)
-def embed_layer_norm(table, positions, index, w, b0):
-    return F.layer_norm(F.embedding(index, table) + positions, w.shape, w, b0)
+def embed_layer_norm(table, positions, index, w, bias):
+    return F.layer_norm(F.embedding(index, table) + positions, w.shape, w, bias)
 
 
 @KIND.program(dict(U=100_000, I=20_000, D=32, B=8192), draws={"user": below("U"), "item": below("I")})
