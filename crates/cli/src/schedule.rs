@@ -219,6 +219,7 @@ fn span_of_reason(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::BufferInVectorLoop { name, loop_name } => vec![loop_name, name],
         Illegal::WideAccumulatorInVector { tensor, reduced, loop_name } => vec![loop_name, reduced, tensor],
         Illegal::Inline { tensor, .. }
+        | Illegal::Clone { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::StoreAt { tensor, .. }
         | Illegal::Promote { tensor, .. }

@@ -253,6 +253,14 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// A tensor cannot be computed a second time.
+    #[error("`{tensor}` cannot be cloned: {why}")]
+    Clone {
+        /// The tensor.
+        tensor: String,
+        /// Why.
+        why: String,
+    },
     /// A tensor cannot be computed at the loop.
     #[error("`{tensor}` cannot be computed at `{at}`: {why}")]
     ComputeAt {

@@ -18,6 +18,7 @@
 mod joined;
 mod scan;
 
+use tilewright_ir::TensorId;
 use tilewright_ir::ids::InNest;
 use tilewright_ir::nest::{Access, Atom, Axis, BufferId, IndexExpr, LoopKind, LoopVarId};
 use tilewright_polyhedral::coordinates::elements_of;
@@ -265,6 +266,8 @@ impl DependenceCheck<'_> {
         dependence: &Dependence,
     ) -> Answer<Option<(Vec<i64>, Vec<i64>)>> {
         if self.draft.has_private_elements(Draft::buffer_of(dependence.tensor))
+            || self.writes_elsewhere(first, dependence.tensor)
+            || self.writes_elsewhere(second, dependence.tensor)
             || dependence.relaxed && !self.is_concurrent(first)
         {
             return Ok(None);
@@ -291,6 +294,15 @@ impl DependenceCheck<'_> {
             let coordinate = Affine::variable(&self.context, values.len(), at);
             set.intersect(&coordinate.offset(-value).zero_set())
         })
+    }
+
+    /// Returns true when instances that write this tensor in the program write no element of it
+    /// here: a `clone` computes them again, for another buffer.
+    fn writes_elsewhere(&self, execution: &Execution, tensor: TensorId) -> bool {
+        let statement = self.draft.statement(execution.id);
+        let is_clone = statement.target.tensor != Draft::buffer_of(tensor) && !statement.is_partial;
+        let is_own = self.model.statements[execution.statement].statement.target == tensor;
+        is_own && statement.scan.is_none() && (is_clone || execution.is_inlined)
     }
 
     /// Returns true when several iterations around a statement may run at the same time.

@@ -110,6 +110,15 @@ impl DraftPair<'_> {
             Step::Parallel(target) => Step::Parallel(self.loop_name(target)),
             Step::Bind { target, to } => Step::Bind { target: self.loop_name(target), to: *to },
             Step::Inline { tensor } => Step::Inline { tensor: self.tensor(tensor) },
+            Step::Clone { tensor, readers, .. } => {
+                let tensor = self.tensor(tensor);
+                let name = self.new_buffer(&tensor, "c");
+                Step::Clone {
+                    tensor,
+                    name,
+                    readers: readers.iter().map(|name| self.statement(name)).collect(),
+                }
+            }
             Step::ComputeAt { tensor, at, storage } => {
                 let (tensor, at) = (self.tensor(tensor), self.loop_name(at));
                 let storage = storage.as_ref().map(|own| Storage { at: self.level(&own.at), fold: own.fold });

@@ -86,6 +86,16 @@ pub enum Step {
         /// The tensor.
         tensor: String,
     },
+    /// `clone P -> Q for C, D`: computes P a second time, in a temporary `Q`, and lets these
+    /// statements read Q. Steps can then place Q otherwise than P.
+    Clone {
+        /// The tensor.
+        tensor: String,
+        /// The name of the second temporary, and of the statement that computes it.
+        name: String,
+        /// The statements that read the second temporary.
+        readers: Vec<StatementName>,
+    },
     /// `compute_at P, C.io`: computes, at the start of each iteration of the loop, the part of P
     /// that this iteration needs.
     ///

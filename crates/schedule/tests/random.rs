@@ -118,6 +118,8 @@ impl Tally {
                 ("store_at", _) => 100,
                 // Most recurrences of these programs are clamped, or rounded to 16 bits.
                 ("scan", _) => 40,
+                // A temporary must be cloned before other steps change its loops.
+                ("clone", _) => 16,
                 (_, Machine::Gpu) => 16,
                 (_, Machine::Cpu) => 8,
             };

@@ -351,6 +351,16 @@ fn promote() -> impl Strategy<Value = Step> {
     )
 }
 
+fn clone_for() -> impl Strategy<Value = Step> {
+    let readers = vec((tensor(), 1usize..5), 1..4).prop_filter("each reader once", |readers| {
+        (1..readers.len()).all(|at| !readers[..at].contains(&readers[at]))
+    });
+    (tensor(), name(), readers).prop_map(|(tensor, name, readers)| {
+        let readers = readers.into_iter().map(|(tensor, ordinal)| StatementName { tensor, ordinal });
+        Step::Clone { tensor, name, readers: readers.collect() }
+    })
+}
+
 fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         split(),
@@ -362,6 +372,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         (loop_name(), select(ParallelUnit::ALL.to_vec())).prop_map(|(target, to)| Step::Bind { target, to }),
         (loop_name(), number()).prop_map(|(target, stages)| Step::Pipeline { target, stages }),
         tensor().prop_map(|tensor| Step::Inline { tensor }),
+        clone_for(),
         (tensor(), loop_name(), option::of((place(), option::of(1i64..100)))).prop_map(
             |(tensor, at, storage)| {
                 let storage = storage.map(|(at, fold)| Storage { at, fold });
@@ -390,6 +401,8 @@ fn nearly_a_schedule() -> impl Strategy<Value = String> {
         "reorder ",
         "unroll ",
         "inline ",
+        "clone ",
+        "for ",
         "compute_at ",
         "compute_with ",
         "promote ",

@@ -1,6 +1,7 @@
 //! Applies steps to the loops of a draft, or refuses them: one file for each step or family of
 //! steps, and files for the parts of `promote` (`groups`, `layout`, `padding`, `view`).
 
+mod clone;
 mod compute_at;
 mod compute_with;
 mod fuse;
@@ -42,6 +43,7 @@ fn transform(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::Parallel(target) => kind::set_kind(draft, target, LoopKind::Parallel),
         Step::Bind { target, to } => kind::set_kind(draft, target, kind::loop_kind(*to)),
         Step::Inline { tensor } => inline::inline(draft, tensor),
+        Step::Clone { tensor, name, readers } => clone::clone(draft, tensor, (name, readers)),
         Step::ComputeAt { tensor, at, storage } => {
             compute_at::compute_at(draft, tensor, at, storage.as_ref())
         }

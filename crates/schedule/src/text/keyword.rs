@@ -14,6 +14,7 @@ pub(super) enum Keyword {
     Parallel,
     Bind,
     Inline,
+    Clone,
     ComputeAt,
     ComputeWith,
     Promote,
@@ -25,7 +26,7 @@ pub(super) enum Keyword {
 
 impl Keyword {
     /// All keywords, in the order in which a reader meets them.
-    pub(super) const ALL: [Keyword; 15] = [
+    pub(super) const ALL: [Keyword; 16] = [
         Keyword::Split,
         Keyword::Fuse,
         Keyword::Reorder,
@@ -34,6 +35,7 @@ impl Keyword {
         Keyword::Parallel,
         Keyword::Bind,
         Keyword::Inline,
+        Keyword::Clone,
         Keyword::ComputeAt,
         Keyword::ComputeWith,
         Keyword::Promote,
@@ -54,6 +56,7 @@ impl Keyword {
             Step::Parallel(_) => Keyword::Parallel,
             Step::Bind { .. } => Keyword::Bind,
             Step::Inline { .. } => Keyword::Inline,
+            Step::Clone { .. } => Keyword::Clone,
             Step::ComputeAt { .. } => Keyword::ComputeAt,
             Step::ComputeWith { .. } => Keyword::ComputeWith,
             Step::Promote { .. } => Keyword::Promote,
@@ -80,6 +83,7 @@ impl Keyword {
             Keyword::Parallel => "parallel",
             Keyword::Bind => "bind",
             Keyword::Inline => "inline",
+            Keyword::Clone => "clone",
             Keyword::ComputeAt => "compute_at",
             Keyword::ComputeWith => "compute_with",
             Keyword::Promote => "promote",
@@ -101,6 +105,7 @@ impl Keyword {
             Keyword::Parallel => "parallel C.jo",
             Keyword::Bind => "bind C.io -> block.y",
             Keyword::Inline => "inline P",
+            Keyword::Clone => "clone P -> Q for C",
             Keyword::ComputeAt => "compute_at P, C.io",
             Keyword::ComputeWith => "compute_with A.y, B.y",
             Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",

@@ -30,6 +30,10 @@ impl Display for Step {
             Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => target.fmt(f),
             Step::Bind { target, to } => write!(f, "{target} -> {to}"),
             Step::Inline { tensor } => f.write_str(tensor),
+            Step::Clone { tensor, name, readers } => {
+                write!(f, "{tensor} -> {name} for ")?;
+                list(f, readers)
+            }
             Step::ComputeAt { tensor, at, storage } => {
                 write!(f, "{tensor}, {at}")?;
                 let Some(storage) = storage else { return Ok(()) };

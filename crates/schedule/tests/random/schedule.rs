@@ -23,7 +23,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds of steps, with their weights.
-pub const KINDS: [(StepKind, usize); 16] = [
+pub const KINDS: [(StepKind, usize); 17] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -31,6 +31,7 @@ pub const KINDS: [(StepKind, usize); 16] = [
     ("vectorize", 9),
     ("parallel", 7),
     ("inline", 5),
+    ("clone", 5),
     ("compute_at", 9),
     ("store_at", 4),
     ("compute_with", 6),
@@ -43,7 +44,7 @@ pub const KINDS: [(StepKind, usize); 16] = [
 ];
 
 /// The kinds of steps for a GPU, with their weights.
-pub const GPU_KINDS: [(StepKind, usize); 15] = [
+pub const GPU_KINDS: [(StepKind, usize); 16] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),
@@ -51,6 +52,7 @@ pub const GPU_KINDS: [(StepKind, usize); 15] = [
     ("vectorize", 10),
     ("bind", 35),
     ("inline", 4),
+    ("clone", 4),
     ("compute_at", 10),
     ("store_at", 4),
     ("compute_with", 6),
@@ -352,6 +354,7 @@ impl Walk<'_> {
             "parallel" => Some(Step::Parallel(self.early_loop()?)),
             "bind" => self.bind(),
             "inline" => self.inline(),
+            "clone" => self.clone_for(),
             "compute_at" => self.compute_at(),
             "store_at" => self.store_at(),
             "compute_with" => self.compute_with(),
@@ -447,6 +450,23 @@ impl Walk<'_> {
             tensors.retain(|name| is_simple(self.program, name));
         }
         if tensors.is_empty() { None } else { Some(Step::Inline { tensor: self.rng.pick(&tensors).clone() }) }
+    }
+
+    /// Computes a tensor again for one of its readers.
+    fn clone_for(&mut self) -> Option<Step> {
+        let is_shared = |(reader, tensor): &&(StatementName, String)| {
+            self.uses.iter().any(|(other, same)| same == tensor && other != reader)
+        };
+        let shared: Vec<(StatementName, String)> = self.uses.iter().filter(is_shared).cloned().collect();
+        if shared.is_empty() {
+            return None;
+        }
+        let (reader, tensor) = self.rng.pick(&shared).clone();
+        self.fresh += 1;
+        let name = format!("Q{}", self.fresh);
+        // Later steps place the second temporary.
+        self.uses.push((reader.clone(), name.clone()));
+        Some(Step::Clone { tensor, name, readers: vec![reader] })
     }
 
     fn compute_at(&mut self) -> Option<Step> {

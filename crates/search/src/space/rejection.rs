@@ -75,7 +75,10 @@ impl From<&Illegal> for Rejection {
             Illegal::RegisterIndex { .. } | Illegal::RegisterLane { .. } | Illegal::RegisterData { .. } => {
                 "register index"
             }
-            Illegal::ComputeAt { .. } | Illegal::StoreAt { .. } | Illegal::Inline { .. } => "placement",
+            Illegal::ComputeAt { .. }
+            | Illegal::StoreAt { .. }
+            | Illegal::Inline { .. }
+            | Illegal::Clone { .. } => "placement",
             Illegal::Promote { .. } => "promotion",
             Illegal::DependentExtent { .. } => "dependent extent",
             Illegal::Rfactor { .. } => "partial totals",

@@ -225,6 +225,25 @@ impl Cursor<'_> {
         Ok(words)
     }
 
+    /// One or more different statements, such as `C` or `C[2]`, separated by commas.
+    fn statements(&mut self) -> Parse<Vec<StatementName>> {
+        let mut statements = Vec::new();
+        let mut seen = HashMap::new();
+        loop {
+            let start = self.span();
+            let tensor = self.path("a statement, by the name of the tensor that it writes")?.join(".");
+            let ordinal = if self.kind() == Kind::LeftBracket { self.ordinal()? } else { 1 };
+            let name = StatementName { tensor, ordinal };
+            let span = start.to(self.previous());
+            self.names.push((name.to_string(), span));
+            self.expect_distinct(&mut seen, name.to_string(), span)?;
+            statements.push(name);
+            if !self.eat(Kind::Comma) {
+                return Ok(statements);
+            }
+        }
+    }
+
     /// A loop. `near` is another loop of the step, which probably belongs to the same statement.
     fn loop_name(&mut self, near: Option<&LoopName>) -> Parse<LoopName> {
         let start = self.span();

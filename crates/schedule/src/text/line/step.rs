@@ -24,6 +24,7 @@ impl Cursor<'_> {
             Keyword::Parallel => self.one_loop(Step::Parallel),
             Keyword::Bind => self.bind(),
             Keyword::Inline => self.inline(),
+            Keyword::Clone => self.clone_for(),
             Keyword::ComputeAt => self.compute_at(),
             Keyword::ComputeWith => self.compute_with(),
             Keyword::Promote => self.promote(),
@@ -175,6 +176,16 @@ impl Cursor<'_> {
         let tensor = self.tensor()?;
         self.expect_end("")?;
         Ok(Step::Inline { tensor })
+    }
+
+    fn clone_for(&mut self) -> Parse<Step> {
+        let tensor = self.tensor()?;
+        self.expect_arrow("the name of the second temporary")?;
+        let (name, _) = self.new_name("the name of the second temporary")?;
+        self.expect_word("for", "`for` and the statements that read it")?;
+        let readers = self.statements()?;
+        self.expect_end("`,` or ")?;
+        Ok(Step::Clone { tensor, name, readers })
     }
 
     fn compute_at(&mut self) -> Parse<Step> {
