@@ -37,7 +37,14 @@ def after(option):
 if arguments[0] == "--version":
     print("tilewright 1.2.3")
     sys.exit()
-assert after("--threads") == "1", arguments
+if arguments[0] == "devices":
+    print(json.dumps({{"target": "cuda:0", "device": "a GPU"}}))
+    sys.exit()
+if arguments[0] == "show":
+    print('extern "C" __global__ void k() {{}}')
+    sys.exit()
+place = {{"target": after("--target")}} if "--target" in arguments else {{"threads": int(after("--threads"))}}
+assert place in ({{"target": "cuda:0"}}, {{"threads": 1}}), arguments
 assert "x=/inputs/x.npy" in arguments, arguments
 if "softmax_temperature" in arguments[1]:
     assert "temperature=0.7" in arguments, arguments
@@ -45,14 +52,14 @@ if arguments[0] == "run":
     after("--out")
     sys.exit()
 assert arguments[0] == "bench", arguments
-print(json.dumps({{"threads": 1, "schedule_source": "default", "median_us": 50.0, "p10_us": 50.0}}))
+print(json.dumps(place | {{"schedule_source": "default", "median_us": 50.0, "p10_us": 50.0}}))
 """
 
 # Eager takes 100 µs, compiled 40.
 PYTHON = f"""#!{sys.executable}
 import json, sys
 script, target, threads = sys.argv[1:]
-assert script.endswith("fused_worker.py") and (target, threads) == ("cpu", "1"), sys.argv
+assert script.endswith("fused_worker.py") and (target, threads) in (("cpu", "1"), ("cuda:0", "0")), sys.argv
 def say(message):
     print(json.dumps(message), flush=True)
 say({{"ready": {{"torch": "2.0"}}}})
@@ -169,23 +176,32 @@ class Tables(unittest.TestCase):
 
 
 class Harness(unittest.TestCase):
-    def test_ours_beside_both_ways_of_pytorch(self):
+    def run_fused(self, *options: str) -> tuple[str, dict[str, dict]]:
+        """What it prints, and the rows that it writes."""
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
             executable(folder / "python", PYTHON)
             executable(folder / "tilewright", TILEWRIGHT)
-            options = ["--rounds", "2", "--threads", "1", "--json", folder / "results.json", "--python", folder / "python"]
-            options += ["--tilewright", folder / "tilewright", "--only", "mse_77x255,softmax_temperature"]
-            done = subprocess.run(
-                [sys.executable, BENCHMARKS / "fused.py", *options], capture_output=True, text=True, timeout=60
-            )
+            command = [sys.executable, BENCHMARKS / "fused.py", "--rounds", "2", "--json", folder / "results.json", *options]
+            command += ["--python", folder / "python", "--tilewright", folder / "tilewright"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
-            rows = {row["workload"]: row for row in json.loads((folder / "results.json").read_text())["results"]}
-        row = rows["softmax_temperature_4096x1024"]
-        self.assertEqual((row["ratio"]["default"]["peer"], row["ratio"]["default"]["median"]), ("compiled", 0.8))
+            results = json.loads((folder / "results.json").read_text())["results"]
+        return done.stdout, {row["workload"]: row for row in results}
+
+    def test_ours_beside_both_ways_of_pytorch(self):
+        text, rows = self.run_fused("--threads", "1", "--only", "mse_77x255,softmax_temperature")
+        ratio = rows["softmax_temperature_4096x1024"]["ratio"]["default"]
+        self.assertEqual((ratio["peer"], ratio["median"]), ("compiled", 0.8))
         self.assertEqual(rows["mse_77x255"]["ratio"], {})
-        self.assertIn("- ours, default: wrong result: off by 1 (mse_77x255 on 1)", done.stdout)
-        self.assertIn("PyTorch 2.0", done.stdout)
+        self.assertIn("- ours, default: wrong result: off by 1 (mse_77x255 on 1)", text)
+        self.assertIn("PyTorch 2.0; Tilewright 1.2.3", text)
+
+    def test_on_a_gpu(self):
+        text, rows = self.run_fused("--target", "cuda:0", "--only", "softmax_1000x77")
+        self.assertEqual(rows["softmax_1000x77"]["threads"], None)
+        self.assertIn("a GPU; ", text)
+        self.assertIn("| softmax 1000x77 | GPU | 50.0 | 100 | 40.0 | 0.80 (0.80–0.80) |", text)
 
 
 if __name__ == "__main__":
