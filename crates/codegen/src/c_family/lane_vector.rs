@@ -36,6 +36,17 @@ impl LaneVector {
         vectors.filter(move |own| lanes % own.width == 0 && own.bytes() <= WIDEST_ACCESS)
     }
 
+    /// A vector of 32-bit words.
+    pub(super) fn of_words(count: i64) -> LaneVector {
+        LaneVector { dtype: DType::UInt32, width: count }
+    }
+
+    /// The same bytes as 32-bit words, if they are whole words.
+    pub(super) fn words(self) -> Option<LaneVector> {
+        let word = DType::UInt32.bytes() as i64;
+        (self.bytes() % word == 0).then(|| LaneVector::of_words(self.bytes() / word))
+    }
+
     pub(super) fn bytes(self) -> i64 {
         self.width * self.dtype.bytes() as i64
     }
@@ -46,9 +57,12 @@ impl LaneVector {
 
     /// The type with which memory is accessed.
     pub(super) fn access_type(self, dialect: Dialect) -> String {
-        match self.is_union() {
-            true => dialect.lanes_type(DType::UInt32, self.bytes() / DType::UInt32.bytes() as i64),
-            false => dialect.lanes_type(self.dtype, self.width),
+        match self.width {
+            1 => dialect.memory_type(self.dtype).to_owned(),
+            _ if self.is_union() => {
+                dialect.lanes_type(DType::UInt32, self.bytes() / DType::UInt32.bytes() as i64)
+            }
+            width => dialect.lanes_type(self.dtype, width),
         }
     }
 
@@ -65,9 +79,10 @@ impl LaneVector {
 
     /// One element of a variable.
     pub(super) fn element(self, name: &str, at: usize) -> String {
-        match self.is_union() {
-            true => format!("{name}.at[{at}]"),
-            false => format!("{name}.{}", COMPONENTS[at]),
+        match self.width {
+            1 => name.to_owned(),
+            _ if self.is_union() => format!("{name}.at[{at}]"),
+            _ => format!("{name}.{}", COMPONENTS[at]),
         }
     }
 

@@ -40,6 +40,8 @@ const MAX_LANES: i64 = 16;
 #[derive(Default)]
 pub(super) struct LoadedLanes {
     loaded: Vec<(Access, String)>,
+    /// The words of narrow elements, by their first elements.
+    words: Vec<(Access, String)>,
     names: BTreeSet<String>,
 }
 
@@ -49,20 +51,31 @@ impl LoadedLanes {
         let found = self.loaded.iter().find(|(own, _)| own == access);
         found.map(|(_, name)| name.as_str())
     }
+
+    /// The name of the word that begins with an element.
+    pub(super) fn find_word(&self, first: &Access) -> Option<&str> {
+        let found = self.words.iter().find(|(own, _)| own == first);
+        found.map(|(_, name)| name.as_str())
+    }
+
+    /// Adds words of narrow elements, by their first elements.
+    pub(super) fn add_words(&mut self, words: impl Iterator<Item = (Access, String)>) {
+        self.words.extend(words);
+    }
 }
 
 /// The variable and the number of lanes of a vector loop.
 #[derive(Clone, Copy)]
-struct VectorLoop {
-    lane: LoopVarId,
-    lanes: i64,
+pub(super) struct VectorLoop {
+    pub(super) lane: LoopVarId,
+    pub(super) lanes: i64,
 }
 
 /// An access of all lanes, split into vector accesses of neighbouring elements.
-struct WideAccess {
-    vector: LaneVector,
+pub(super) struct WideAccess {
+    pub(super) vector: LaneVector,
     /// The first element of each vector access.
-    first_elements: Vec<Access>,
+    pub(super) first_elements: Vec<Access>,
 }
 
 /// A copy of several elements at once.
@@ -141,7 +154,13 @@ impl Emitter<'_> {
         if store.is_asynchronous && self.unit.has_async_copies {
             return self.store_lane_by_lane(store, vector);
         }
-        let (loads, target) = (self.wide_loads(store, vector), self.wide_target(store, vector));
+        let target = self.wide_target(store, vector);
+        if let Some(wide) = &target
+            && self.store_packed(store, wide, vector)?
+        {
+            return Ok(());
+        }
+        let loads = self.wide_loads(store, vector);
         if loads.is_empty() && target.is_none() {
             return self.store_lane_by_lane(store, vector);
         }
@@ -272,7 +291,7 @@ impl Emitter<'_> {
     }
 
     /// `*(float4*)&A[…]`.
-    fn wide_element(&mut self, first: &Access, vector: LaneVector, constant: &str) -> Emit<CExpr> {
+    pub(super) fn wide_element(&mut self, first: &Access, vector: LaneVector, constant: &str) -> Emit<CExpr> {
         let t = vector.access_type(self.unit.dialect);
         let space = match self.unit.nest.buffer(first.tensor).scope {
             Scope::Shared => self.unit.dialect.shared(),
@@ -281,7 +300,7 @@ impl Emitter<'_> {
         Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).dereference())
     }
 
-    fn lane_name(&mut self, tensor: BufferId, suffix: &str) -> String {
+    pub(super) fn lane_name(&mut self, tensor: BufferId, suffix: &str) -> String {
         let like = format!("{}_{suffix}", self.unit.names.buffer(tensor));
         self.unit.names.new_local(&like, &mut self.lanes.names)
     }
@@ -313,20 +332,32 @@ impl Emitter<'_> {
 
     /// The element of lane `start`, if the `lanes` lanes from there on are neighbours and the
     /// element's offset is a multiple of `lanes`.
-    fn aligned(&self, access: &Access, lane: LoopVarId, start: i64, lanes: i64) -> Option<Access> {
+    pub(super) fn aligned(&self, access: &Access, lane: LoopVarId, start: i64, lanes: i64) -> Option<Access> {
         let from_start = IndexExpr::var(lane).offset(start);
         let access = separate_lane(&substitute_lane_in_access(access, lane, &from_start), lane, lanes);
+        let (step, first) = self.place(&access, lanes)?.split_on(&Atom::Var(lane))?;
+        let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && first.is_multiple_of(lanes);
+        let by_lane = access.indices.iter().any(|index| index.has_data() && index.mentions(lane));
+        (aligned && !by_lane).then(|| access_at_lane(&access, lane, 0))
+    }
+
+    /// Whether the offset of an element is a multiple of `count`.
+    pub(super) fn begins_at_multiple(&self, element: &Access, count: i64) -> bool {
+        self.place(element, count).is_some_and(|place| place.is_multiple_of(count))
+    }
+
+    /// The offset of an element, without the subscripts that depend on data. They must move it by a
+    /// multiple of `count`.
+    fn place(&self, access: &Access, count: i64) -> Option<IndexExpr> {
         let mut place = IndexExpr::constant(0);
         for (index, stride) in access.indices.iter().zip(self.unit.thread_strides(access.tensor)) {
             match index.has_data() {
                 false => place = place.add(&index.scale(stride)),
-                true if index.mentions(lane) || stride % lanes != 0 => return None,
+                true if stride % count != 0 => return None,
                 true => {}
             }
         }
-        let (step, first) = place.merge_quotients().split_on(&Atom::Var(lane))?;
-        let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && first.is_multiple_of(lanes);
-        aligned.then(|| access_at_lane(&access, lane, 0))
+        Some(place.merge_quotients())
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `kernel` | which statements form a kernel; its grid, shared memory and parameters |
 //! | `stmt` | loops, conditional statements, stores |
 //! | `lanes` | vector loops: one access for several elements |
+//! | `packed` | vector loops over narrow integers: four bytes or two halfwords in a word |
 //! | `serpentine` | the order of a thread's accumulations, for operand reuse |
 //! | `combine` | reductions across the threads of a block |
 //! | `barriers` | barriers moved out of conditions, for OpenCL |
@@ -36,6 +37,7 @@ mod kernel;
 mod lane_vector;
 mod lanes;
 mod names;
+mod packed;
 mod prelude;
 mod range;
 mod restrict;

@@ -7,6 +7,7 @@ use tilewright_ir::{DType, ReduceOp};
 use super::combine::{self, Group};
 use super::dialect::Dialect;
 use super::integer;
+use super::packed::{self, Operation};
 
 /// A helper function. It is written once for each type that kernels call it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub(super) enum Helper {
     CopyAsync(i64),
     /// A subscript that is checked against its extent.
     Checked,
+    /// An operation on the narrow lanes of words.
+    Packed(Operation),
     /// The total over a group of threads, by this operator.
     Total(ReduceOp, Group),
 }
@@ -104,6 +107,7 @@ impl Helper {
             Helper::StoreHalf => "tw_store_half",
             Helper::CopyAsync(bytes) => return format!("tw_copy_async_{bytes}"),
             Helper::Checked => "tw_checked",
+            Helper::Packed(operation) => return format!("tw_packed_{}", operation.name()),
             Helper::Total(op, group) => return format!("tw_{}_of_{}", op.result_noun(), group.name()),
         };
         fixed.to_owned()
@@ -191,6 +195,7 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
                  return at;\n  *status = check;\n  return 0;\n}}\n"
             )
         }
+        Helper::Packed(operation) => packed::function(dialect, operation, dtype),
         Helper::Total(op, group) => combine::function(dialect, (op, group), dtype, head),
     }
 }

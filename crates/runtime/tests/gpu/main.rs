@@ -22,6 +22,7 @@ mod generated;
 mod indices;
 mod integers;
 mod lanes;
+mod packed;
 mod quotients;
 mod running;
 mod scattered;

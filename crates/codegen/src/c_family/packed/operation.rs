@@ -1,0 +1,270 @@
+//! The operations on words of narrow lanes, with their functions in each language and their costs.
+//!
+//! CUDA has a function for most of them. OpenCL has vectors of narrow integers, and a word is read
+//! as one. Operations on bits are those of C on the whole word and need no function here.
+
+use tilewright_ir::{BinaryOp, DType};
+
+use super::Lanes;
+use crate::c_family::dialect::Dialect;
+use crate::c_family::prelude::Helper;
+
+/// An operation on the lanes of words, all in the same way. The type of a lane decides between
+/// signed and unsigned numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::c_family) enum Operation {
+    /// The sum, which wraps.
+    Add,
+    /// The difference, which wraps.
+    Sub,
+    /// The product, which wraps; of halfwords only.
+    Mul,
+    Min,
+    Max,
+    /// The absolute value; that of the least number wraps.
+    Abs,
+    /// The distance of two numbers, as an unsigned number.
+    Distance,
+    /// The average, rounded up.
+    AverageUp,
+    /// The average, rounded down.
+    AverageDown,
+    /// The sum, limited to the numbers of the type.
+    SaturatedSum,
+    /// The difference, limited to the numbers of the type.
+    SaturatedDifference,
+    /// A comparison. The lane is all ones where it holds, and 0 elsewhere.
+    Compare(BinaryOp),
+    /// The lanes of the second operand where those of the first are all ones, and of the third
+    /// where they are 0.
+    Select,
+    /// A shift of signed numbers to lower places, by a number.
+    ShiftRight,
+    /// The first two bytes of a word as two halfwords.
+    WidenFirst,
+    /// The last two bytes of a word as two halfwords.
+    WidenLast,
+    /// The low bytes of the four halfwords of two words.
+    Narrow,
+}
+
+impl Operation {
+    /// The number of instructions for a word, as seen in the machine code for sm_90 (CUDA 13.4).
+    /// Lane by lane, an operation takes one or two instructions for each lane, and each operand one
+    /// more that extracts the lane. For sm_80, minima, maxima and sums of halfwords take 3 to 5.
+    pub(super) fn cost(self, dtype: DType) -> u32 {
+        let (is_byte, is_signed) = (dtype.bits() == 8, dtype.is_signed_integer());
+        match self {
+            // VIADD.16x2; bytes are added without their first bits, which an exclusive or adds.
+            Operation::Add | Operation::Sub => {
+                if is_byte {
+                    5
+                } else {
+                    1
+                }
+            }
+            // VIMNMX.U16x2 and VIMNMX.S16x2; bytes compare and select.
+            Operation::Min | Operation::Max => {
+                if is_byte {
+                    6
+                } else {
+                    1
+                }
+            }
+            Operation::Mul => 5,
+            Operation::Abs => {
+                if is_byte {
+                    4
+                } else {
+                    5
+                }
+            }
+            // VABSDIFF4.U8; halfwords subtract the minimum from the maximum.
+            Operation::Distance => {
+                if is_byte && !is_signed {
+                    1
+                } else {
+                    3
+                }
+            }
+            Operation::AverageUp => {
+                if is_signed {
+                    6
+                } else {
+                    4
+                }
+            }
+            Operation::AverageDown => {
+                if is_signed {
+                    5
+                } else {
+                    3
+                }
+            }
+            Operation::SaturatedSum | Operation::SaturatedDifference => match (is_byte, is_signed) {
+                (true, false) => 7,
+                (true, true) => 10,
+                (false, false) => 4,
+                (false, true) => 6,
+            },
+            Operation::Compare(_) => 5,
+            Operation::ShiftRight => {
+                if is_byte {
+                    7
+                } else {
+                    3
+                }
+            }
+            // LOP3 and PRMT.
+            Operation::Select | Operation::WidenFirst | Operation::WidenLast | Operation::Narrow => 1,
+        }
+    }
+
+    /// The part of the function's name that names the operation.
+    pub(in crate::c_family) fn name(self) -> &'static str {
+        match self {
+            Operation::Add => "add",
+            Operation::Sub => "sub",
+            Operation::Mul => "mul",
+            Operation::Min => "min",
+            Operation::Max => "max",
+            Operation::Abs => "abs",
+            Operation::Distance => "distance",
+            Operation::AverageUp => "average_up",
+            Operation::AverageDown => "average_down",
+            Operation::SaturatedSum => "saturated_sum",
+            Operation::SaturatedDifference => "saturated_difference",
+            Operation::Compare(op) => match op {
+                BinaryOp::Equal => "equal",
+                BinaryOp::NotEqual => "not_equal",
+                BinaryOp::Less => "less",
+                BinaryOp::LessEqual => "less_equal",
+                BinaryOp::Greater => "greater",
+                _ => "greater_equal",
+            },
+            Operation::Select => "select",
+            Operation::ShiftRight => "shift_right",
+            Operation::WidenFirst => "widen_first",
+            Operation::WidenLast => "widen_last",
+            Operation::Narrow => "narrow",
+        }
+    }
+
+    fn parameters(self) -> &'static str {
+        match self {
+            Operation::Abs | Operation::WidenFirst | Operation::WidenLast => "unsigned int a",
+            Operation::Select => "unsigned int mask, unsigned int a, unsigned int b",
+            Operation::ShiftRight => "unsigned int a, int n",
+            _ => "unsigned int a, unsigned int b",
+        }
+    }
+}
+
+/// The definition of the function of an operation on lanes of a type.
+pub(in crate::c_family) fn function(dialect: Dialect, operation: Operation, dtype: DType) -> String {
+    let (head, name) = (dialect.helper_head(), Helper::Packed(operation).name(dtype));
+    let lanes = if dtype.bits() == 8 { Lanes::Bytes } else { Lanes::Halves };
+    let body = match (operation, dialect) {
+        (Operation::Select, _) => "return (mask & a) | (~mask & b);".to_owned(),
+        (_, Dialect::Cuda) => cuda(operation, lanes, dtype.is_signed_integer()),
+        (_, Dialect::OpenCl) => {
+            format!("return as_uint({});", opencl(operation, lanes, dtype.is_signed_integer()))
+        }
+    };
+    format!("{head} unsigned int {name}({}) {{ {body} }}\n", operation.parameters())
+}
+
+fn cuda(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
+    let count = lanes.per_word();
+    let sign = if is_signed { "s" } else { "u" };
+    let of_both = |name: &str| format!("return __v{name}{count}(a, b);");
+    match operation {
+        Operation::Add => of_both("add"),
+        Operation::Sub => of_both("sub"),
+        Operation::Mul => "return __byte_perm(a * b, (a >> 16) * (b >> 16), 0x5410);".to_owned(),
+        Operation::Min => of_both(&format!("min{sign}")),
+        Operation::Max => of_both(&format!("max{sign}")),
+        Operation::Abs => format!("return __vabs{count}(a);"),
+        Operation::Distance if lanes == Lanes::Bytes => of_both(&format!("absdiff{sign}")),
+        Operation::Distance => format!("return __vsub2(__vmax{sign}2(a, b), __vmin{sign}2(a, b));"),
+        // CUDA's average of signed numbers rounds away from 0.
+        Operation::AverageUp => average("avgu", lanes, is_signed),
+        Operation::AverageDown => average("haddu", lanes, is_signed),
+        Operation::SaturatedSum => of_both(&format!("add{sign}s")),
+        Operation::SaturatedDifference => of_both(&format!("sub{sign}s")),
+        Operation::Compare(op) => {
+            let (comparison, sign) = match op {
+                BinaryOp::Equal => ("eq", ""),
+                BinaryOp::NotEqual => ("ne", ""),
+                BinaryOp::Less => ("lt", sign),
+                BinaryOp::LessEqual => ("le", sign),
+                BinaryOp::Greater => ("gt", sign),
+                _ => ("ge", sign),
+            };
+            of_both(&format!("cmp{comparison}{sign}"))
+        }
+        // The sign is the greatest bit that is left, and is extended by a subtraction.
+        Operation::ShiftRight => {
+            let (ones, all) = (lanes.ones(), u32::MAX >> (u32::BITS - lanes.bits()));
+            let sign = all / 2 + 1;
+            format!(
+                "const unsigned int sign = ({sign}u >> n) * {ones}u; return __vsub{count}((a >> n & ({all}u >> n) * {ones}u) ^ \
+                 sign, sign);"
+            )
+        }
+        Operation::WidenFirst if is_signed => permute("0x9180"),
+        Operation::WidenLast if is_signed => permute("0xb3a2"),
+        Operation::WidenFirst => "return __byte_perm(a, 0, 0x4140);".to_owned(),
+        Operation::WidenLast => "return __byte_perm(a, 0, 0x4342);".to_owned(),
+        Operation::Narrow => "return __byte_perm(a, b, 0x6420);".to_owned(),
+        Operation::Select => unreachable!("both languages select with the same text"),
+    }
+}
+
+/// A function for averages of unsigned numbers; signed ones are moved to unsigned ones and back.
+fn average(name: &str, lanes: Lanes, is_signed: bool) -> String {
+    let count = lanes.per_word();
+    match is_signed {
+        false => format!("return __v{name}{count}(a, b);"),
+        true => {
+            let least = lanes.replicated(1 << (lanes.bits() - 1));
+            format!("return __v{name}{count}(a ^ {least}u, b ^ {least}u) ^ {least}u;")
+        }
+    }
+}
+
+/// A permutation that copies signs, which `__byte_perm` does not.
+fn permute(selector: &str) -> String {
+    format!("unsigned int r; asm(\"prmt.b32 %0, %1, 0, {selector};\" : \"=r\"(r) : \"r\"(a)); return r;")
+}
+
+fn opencl(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
+    let unsigned = if lanes == Lanes::Bytes { "uchar4" } else { "ushort2" };
+    let vector = if is_signed { &unsigned[1..] } else { unsigned };
+    let call = |function: &str| format!("{function}(as_{vector}(a), as_{vector}(b))");
+    // Sums and products of signed vectors must not overflow.
+    let wrapping = |operator: &str| format!("as_{unsigned}(a) {operator} as_{unsigned}(b)");
+    match operation {
+        Operation::Add => wrapping("+"),
+        Operation::Sub => wrapping("-"),
+        Operation::Mul => wrapping("*"),
+        Operation::Min => call("min"),
+        Operation::Max => call("max"),
+        Operation::Abs => format!("abs(as_{vector}(a))"),
+        Operation::Distance => call("abs_diff"),
+        Operation::AverageUp => call("rhadd"),
+        Operation::AverageDown => call("hadd"),
+        Operation::SaturatedSum => call("add_sat"),
+        Operation::SaturatedDifference => call("sub_sat"),
+        Operation::Compare(op) => format!("as_{vector}(a) {} as_{vector}(b)", op.symbol()),
+        Operation::ShiftRight => {
+            format!("as_{vector}(a) >> ({})n", if lanes == Lanes::Bytes { "char" } else { "short" })
+        }
+        Operation::WidenFirst | Operation::WidenLast => {
+            let half = if operation == Operation::WidenFirst { "lo" } else { "hi" };
+            format!("convert_{}short2(as_{vector}(a).{half})", if is_signed { "" } else { "u" })
+        }
+        Operation::Narrow => "(uchar4)(as_uchar4(a).s02, as_uchar4(b).s02)".to_owned(),
+        Operation::Select => unreachable!("both languages select with the same text"),
+    }
+}

@@ -1,0 +1,93 @@
+//! Loads of words: which words of memory hold the elements of all lanes, and their vector loads.
+
+use std::ops::Range;
+
+use tilewright_ir::nest::{Access, Scope};
+
+use super::Lanes;
+use super::plan::Plan;
+use crate::c_family::lane_vector::LaneVector;
+use crate::c_family::lanes::VectorLoop;
+use crate::c_family::stmt::{Emit, Emitter};
+
+/// The numbers of words of one load, largest first.
+const WIDTHS: [i64; 3] = [4, 2, 1];
+
+/// Neighbouring elements of memory, one for each lane of a vector loop.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) lanes: Lanes,
+    /// The number of elements before the first lane in its word of memory.
+    pub(super) shift: i64,
+    /// The first elements of the words of memory. If the lanes begin inside a word, there is one
+    /// more word of memory than words of lanes.
+    pub(super) words: Vec<Access>,
+}
+
+impl Emitter<'_> {
+    /// The words of memory that hold the elements of an access, if the lanes are neighbours in
+    /// memory that is not private to the thread.
+    pub(super) fn window(&self, access: &Access, vector: VectorLoop) -> Option<Window> {
+        let buffer = self.unit.nest.buffer(access.tensor);
+        if buffer.scope != Scope::Shared && !self.unit.is_parameter(access.tensor) {
+            return None;
+        }
+        let lanes = Lanes::of_elements(buffer.dtype)?;
+        (0..lanes.per_word()).find_map(|shift| {
+            // A word of memory that is only partly loaded must not end after its buffer.
+            if shift != 0 && buffer.bytes() % i64::from(u32::BITS / 8) != 0 {
+                return None;
+            }
+            let before = displaced(access, -shift);
+            let end = vector.lanes + if shift == 0 { 0 } else { lanes.per_word() };
+            let starts = (Range { start: 0, end }).step_by(lanes.per_word() as usize);
+            let words = starts.map(|start| self.aligned(&before, vector.lane, start, lanes.per_word()));
+            Some(Window { lanes, shift, words: words.collect::<Option<Vec<Access>>>()? })
+        })
+    }
+
+    /// Loads the words of memory that a plan needs, each once, in accesses as wide as possible.
+    pub(super) fn load_words(&mut self, plan: &Plan) -> Emit<()> {
+        let mut needed: Vec<(Access, Lanes)> = Vec::new();
+        plan.visit_loads(&mut |window| {
+            for word in &window.words {
+                if !needed.iter().any(|(other, _)| other == word) {
+                    needed.push((word.clone(), window.lanes));
+                }
+            }
+        });
+        while let Some((first, lanes)) = needed.first().cloned() {
+            let neighbour = |at: i64| displaced(&first, at * lanes.per_word());
+            let is_needed = |word: &Access| needed.iter().any(|(other, _)| other == word);
+            let width = WIDTHS.into_iter().find(|width| {
+                let is_aligned = self.begins_at_multiple(&first, width * lanes.per_word());
+                is_aligned && (0..*width).all(|at| is_needed(&neighbour(at)))
+            });
+            let width = width.unwrap_or(1);
+            let words: Vec<Access> = (0..width).map(neighbour).collect();
+            self.load_neighbouring_words(&words)?;
+            needed.retain(|(word, _)| !words.contains(word));
+        }
+        Ok(())
+    }
+
+    fn load_neighbouring_words(&mut self, words: &[Access]) -> Emit<()> {
+        let vector = LaneVector::of_words(words.len() as i64);
+        let name = self.lane_name(words[0].tensor, "words");
+        let place = self.wide_element(&words[0], vector, "const ")?;
+        let declaration = vector.declaration(self.unit.dialect, &name, Some(place.text()));
+        self.line(&format!("const {declaration}"));
+        let named = words.iter().enumerate().map(|(at, word)| (word.clone(), vector.element(&name, at)));
+        self.lanes.add_words(named);
+        Ok(())
+    }
+}
+
+/// The access that is this number of elements further on in memory.
+fn displaced(access: &Access, by: i64) -> Access {
+    let mut access = access.clone();
+    if let Some(last) = access.indices.last_mut() {
+        *last = last.offset(by);
+    }
+    access
+}
