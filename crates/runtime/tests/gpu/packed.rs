@@ -60,8 +60,7 @@ const BYTES: Values = &[
     ("uint8((int16(a(i)) - b(i)) >> 2)", "shift_right_int16"),
     ("uint8(int16(a(i)) * b(i) / 256)", "narrow"),
     ("uint8(int(a(i)) * 3 + 7 * int(b(i)))", "narrow"),
-    ("uint8(int16(a(i)) * b(i) >> 3)", "mul"),
-    ("uint8(abs(2 * int16(a(i)) - 3 * int16(b(i))))", "abs_int16"),
+    ("uint8(abs(2 * int16(a(i)) - 3 * int16(b(i))))", "distance_uint16"),
 ];
 
 const SIGNED_BYTES: Values = &[
@@ -98,6 +97,77 @@ const SIGNED_HALVES: Values = &[
     ("int16(abs(int(a(i)) - b(i)))", "distance_int16"),
 ];
 
+/// Random values of a type, from the elements of four tensors and from neighbours.
+struct Generator(u64);
+
+impl Generator {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn value(&mut self, dtype: DType, depth: u64) -> String {
+        if depth == 0 {
+            let element =
+                self.pick(&["a(i)", "a(i + 1)", "b(i)", "b(i + 3)", "c(i)", "c(i + 1)", "d(i)", "s"]);
+            return match self.below(4) {
+                0 => format!("{dtype}({})", self.below(128)),
+                _ => format!("{dtype}({element})"),
+            };
+        }
+        let other = self.pick(&["uint8", "int8", "uint16", "int16", "int32"]);
+        let other = DType::ALL.into_iter().find(|dtype| dtype.name() == other).unwrap();
+        let part = |own: &mut Self, dtype| {
+            let depth = own.below(depth);
+            own.value(dtype, depth)
+        };
+        let (x, y) = (part(self, dtype), self.value(dtype, depth - 1));
+        match self.below(9) {
+            0 | 1 => format!("({x} {} {y})", self.pick(&["+", "-", "*", "&", "|", "^"])),
+            2 => format!("{}({x}, {y})", self.pick(&["min", "max", "avg_up", "avg_down", "absd"])),
+            3 => {
+                let comparison = self.pick(&["<", "<=", ">", ">=", "==", "!="]);
+                let (left, right) = (part(self, other), part(self, other));
+                format!("({left} {comparison} {right} ? {x} : {y})")
+            }
+            4 => format!("({y} {} {})", self.pick(&["<<", ">>"]), self.below(9)),
+            5 => format!("({y} {} {})", self.pick(&["/", "%"]), 1 << self.below(6)),
+            6 => format!("{dtype}(({other}({x}) + {other}({y}) + {}) / 2)", self.below(3)),
+            7 => {
+                let (low, high) = self.limits();
+                format!("{dtype}(clamp(int32({x}) {} int32({y}), {low}, {high}))", self.pick(&["+", "-"]))
+            }
+            _ => format!("{dtype}({})", self.value(other, depth - 1)),
+        }
+    }
+
+    fn limits(&mut self) -> (i64, i64) {
+        [(0, 255), (-128, 127), (0, 65535), (-32768, 32767), (-5, 100)][self.below(5) as usize]
+    }
+}
+
+/// A program of random values, and its schedule.
+fn random_program(seed: u64) -> (Program, String) {
+    let mut generator = Generator(seed);
+    let types: Vec<DType> = (0..6).map(|_| TYPES[generator.below(4) as usize]).collect();
+    let declared = types.iter().enumerate().map(|(at, dtype)| format!("{dtype}(N) r{at}"));
+    let declared = declared.collect::<Vec<_>>().join(", ");
+    let statements = types.iter().enumerate().map(|(at, dtype)| {
+        let depth = 1 + generator.below(4);
+        format!("r{at}(i) = {} where i in 0:N\n", generator.value(*dtype, depth))
+    });
+    let statements: String = statements.collect();
+    let source = format!(
+        "def f(uint8(M) a, int8(M) b, uint16(M) c, int16(M) d, uint8 s) -> ({declared}) {{ {statements} }}"
+    );
+    let steps = (0..types.len()).map(|at| steps(&format!("r{at}"), "i", 4 << (seed % 3))).collect();
+    (program(&source, &[("N", 256), ("M", 264)]), steps)
+}
+
 /// Neighbours on both sides, in loops over all but the first and the last elements.
 const STENCIL: Case = Case {
     source: "def f(uint8(H, N) x, int16(N) y) -> (dilated, smooth, gradient) {
@@ -117,7 +187,7 @@ const MIXED: Case = Case {
         q(i) = int16(b(i)) * d(i)
         r(i) = uint8(c(i) >> 8) ^ uint8(d(i))
         s(i) = a(i) > 100 && !e(i)
-        t(i) = e(i) ? a(i) : uint8(b(i))
+        t(i) = e(i) ? a(i) : uint8(b(i)) + 1
         u(i) = uint8(e(i)) + uint8(c(i) > 30000)
         v(i) max=! g(k, i)
         w(i) +=! g(k, i)
@@ -312,6 +382,8 @@ fn neighbours_share_the_words_of_memory() {
              const unsigned int x_words_1 = *(const unsigned int*)&x[144 * r + 16 * o + 16];",
             "tw_packed_widen_first_uint8(x_words.x >> 8 | x_words.y << 24)",
             "x_words.w >> 16 | x_words_1 << 16",
+            "const uint4 y_words = *(const uint4*)&y[8 * o_2]; \
+             const unsigned int y_words_1 = *(const unsigned int*)&y[8 * o_2 + 8];",
             "tw_packed_sub_uint16(y_words.y, y_words.x >> 16 | y_words.y << 16)",
         ],
     );
@@ -364,4 +436,29 @@ fn words_compile_as_cuda() {
     for case in CASES {
         compiles(&nest_of(case, &Gpu::h200()).1);
     }
+}
+
+#[test]
+fn random_values_come_out_right() {
+    on_every_device(|device| {
+        for seed in 0..12 {
+            let (program, steps) = random_program(seed);
+            let inputs = tilewright_interp::seed::inputs(&program, seed).unwrap();
+            nest_agrees_on(device, &program, &nest_with(&program, &steps, device.gpu()), inputs);
+        }
+    });
+}
+
+#[test]
+fn most_random_values_are_computed_in_words() {
+    let gpu = Gpu::h200();
+    let (mut packed, mut apart) = (0, 0);
+    for seed in 0..60 {
+        let (program, steps) = random_program(seed);
+        let text = text_of(&nest_with(&program, &steps, &gpu), &gpu);
+        for kernel in text.split("__global__").skip(1) {
+            if kernel.contains("_words") { packed += 1 } else { apart += 1 }
+        }
+    }
+    assert!(packed > apart, "{packed} in words, {apart} lane by lane");
 }

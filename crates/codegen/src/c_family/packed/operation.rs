@@ -53,68 +53,26 @@ impl Operation {
     /// Lane by lane, an operation takes one or two instructions for each lane, and each operand one
     /// more that extracts the lane. For sm_80, minima, maxima and sums of halfwords take 3 to 5.
     pub(super) fn cost(self, dtype: DType) -> u32 {
-        let (is_byte, is_signed) = (dtype.bits() == 8, dtype.is_signed_integer());
+        let is_signed = dtype.is_signed_integer();
+        let of_width = |bytes: u32, halves: u32| if dtype.bits() == 8 { bytes } else { halves };
+        let of_sign = |unsigned: u32, signed: u32| if is_signed { signed } else { unsigned };
         match self {
             // VIADD.16x2; bytes are added without their first bits, which an exclusive or adds.
-            Operation::Add | Operation::Sub => {
-                if is_byte {
-                    5
-                } else {
-                    1
-                }
-            }
+            Operation::Add | Operation::Sub => of_width(5, 1),
             // VIMNMX.U16x2 and VIMNMX.S16x2; bytes compare and select.
-            Operation::Min | Operation::Max => {
-                if is_byte {
-                    6
-                } else {
-                    1
-                }
-            }
-            Operation::Mul => 5,
-            Operation::Abs => {
-                if is_byte {
-                    4
-                } else {
-                    5
-                }
-            }
+            Operation::Min | Operation::Max => of_width(6, 1),
+            // Two products, of which one or both need a shift, and PRMT.
+            Operation::Mul => 4,
+            Operation::Abs => of_width(4, 2),
             // VABSDIFF4.U8; halfwords subtract the minimum from the maximum.
-            Operation::Distance => {
-                if is_byte && !is_signed {
-                    1
-                } else {
-                    3
-                }
+            Operation::Distance => of_width(of_sign(1, 3), 3),
+            Operation::AverageUp => of_sign(4, 6),
+            Operation::AverageDown => of_sign(3, 5),
+            Operation::SaturatedSum | Operation::SaturatedDifference => {
+                of_width(of_sign(7, 10), of_sign(4, 6))
             }
-            Operation::AverageUp => {
-                if is_signed {
-                    6
-                } else {
-                    4
-                }
-            }
-            Operation::AverageDown => {
-                if is_signed {
-                    5
-                } else {
-                    3
-                }
-            }
-            Operation::SaturatedSum | Operation::SaturatedDifference => match (is_byte, is_signed) {
-                (true, false) => 7,
-                (true, true) => 10,
-                (false, false) => 4,
-                (false, true) => 6,
-            },
             Operation::Compare(_) => 5,
-            Operation::ShiftRight => {
-                if is_byte {
-                    7
-                } else {
-                    3
-                }
-            }
+            Operation::ShiftRight => of_width(7, 3),
             // LOP3 and PRMT.
             Operation::Select | Operation::WidenFirst | Operation::WidenLast | Operation::Narrow => 1,
         }
@@ -184,7 +142,8 @@ fn cuda(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
         Operation::Mul => "return __byte_perm(a * b, (a >> 16) * (b >> 16), 0x5410);".to_owned(),
         Operation::Min => of_both(&format!("min{sign}")),
         Operation::Max => of_both(&format!("max{sign}")),
-        Operation::Abs => format!("return __vabs{count}(a);"),
+        Operation::Abs if lanes == Lanes::Bytes => "return __vabs4(a);".to_owned(),
+        Operation::Abs => "return __vmaxs2(a, __vsub2(0, a));".to_owned(),
         Operation::Distance if lanes == Lanes::Bytes => of_both(&format!("absdiff{sign}")),
         Operation::Distance => format!("return __vsub2(__vmax{sign}2(a, b), __vmin{sign}2(a, b));"),
         // CUDA's average of signed numbers rounds away from 0.

@@ -136,7 +136,7 @@ pub(super) struct Planner<'e> {
     emitter: &'e Emitter<'e>,
     vector: VectorLoop,
     target: &'e Access,
-    /// The loads that every lane executes. All loads run before the value is computed.
+    /// The loads that every lane executes.
     certain: Vec<&'e Access>,
 }
 
@@ -169,6 +169,8 @@ impl<'e> Planner<'e> {
         let own = match expr.kind {
             _ if !expr.mentions(self.vector.lane) => return 0,
             ExprKind::Cast(_) | ExprKind::Literal(_) => 0,
+            // A quotient of a signed number is corrected where it is rounded toward 0.
+            ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, _) if expr.dtype.is_signed_integer() => 8,
             _ => 1,
         };
         let operands = expr.operands().iter().map(|operand| self.instructions_of_a_lane(operand));
@@ -221,10 +223,21 @@ impl<'e> Planner<'e> {
         Plan::new(lanes, 0, 0, Node::Same(Expr::literal(DType::Int32, Number::Int(value))))
     }
 
-    /// Whether a load may run before its statement: every lane executes it, and no other lane
-    /// stores its element.
+    /// Whether a load may run before its statement: every lane executes it, or the element is
+    /// always inside its buffer; and no other lane stores the element.
     fn may_load(&self, load: &Access) -> bool {
-        self.certain.contains(&load) && (load.tensor != self.target.tensor || load == self.target)
+        let is_safe = self.certain.contains(&load) || self.is_inside(load);
+        is_safe && (load.tensor != self.target.tensor || load == self.target)
+    }
+
+    /// Whether the subscripts are inside the buffer in all iterations of the loops, under any
+    /// condition.
+    fn is_inside(&self, load: &Access) -> bool {
+        let shape = &self.emitter.unit.nest.buffer(load.tensor).shape;
+        load.indices.iter().zip(shape).all(|(index, extent)| {
+            let Interval { low, high } = self.emitter.ranges.interval(index);
+            !index.has_data() && low >= 0 && high < i128::from(*extent)
+        })
     }
 
     fn load(&self, access: &Access, dtype: DType) -> Plans {

@@ -56,19 +56,31 @@ impl Emitter<'_> {
                 }
             }
         });
-        while let Some((first, lanes)) = needed.first().cloned() {
-            let neighbour = |at: i64| displaced(&first, at * lanes.per_word());
-            let is_needed = |word: &Access| needed.iter().any(|(other, _)| other == word);
-            let width = WIDTHS.into_iter().find(|width| {
-                let is_aligned = self.begins_at_multiple(&first, width * lanes.per_word());
-                is_aligned && (0..*width).all(|at| is_needed(&neighbour(at)))
-            });
-            let width = width.unwrap_or(1);
-            let words: Vec<Access> = (0..width).map(neighbour).collect();
-            self.load_neighbouring_words(&words)?;
-            needed.retain(|(word, _)| !words.contains(word));
+        for width in WIDTHS {
+            while let Some(words) =
+                needed.iter().find_map(|word| self.neighbouring_words(word, width, &needed))
+            {
+                self.load_neighbouring_words(&words)?;
+                needed.retain(|(word, _)| !words.contains(word));
+            }
         }
         Ok(())
+    }
+
+    /// A word and the next ones, if one access loads them and all of them are needed.
+    fn neighbouring_words(
+        &self,
+        (first, lanes): &(Access, Lanes),
+        width: i64,
+        needed: &[(Access, Lanes)],
+    ) -> Option<Vec<Access>> {
+        if width > 1 && !self.begins_at_multiple(first, width * lanes.per_word()) {
+            return None;
+        }
+        let words = (0..width).map(|at| displaced(first, at * lanes.per_word()));
+        let words: Vec<Access> = words.collect();
+        let is_needed = |word: &Access| needed.iter().any(|(other, _)| other == word);
+        words.iter().all(is_needed).then_some(words)
     }
 
     fn load_neighbouring_words(&mut self, words: &[Access]) -> Emit<()> {
