@@ -26,6 +26,8 @@ const SHARED_ALIGNMENT: i64 = 16;
 /// Subscripts are computed in 32 bits where no buffer has more elements than this. The limit leaves
 /// headroom for intermediate sums.
 const MAX_NARROW_ELEMENTS: i64 = 1 << 30;
+/// The first CUDA architecture that adds and compares two halfwords in one instruction.
+const HOPPER: u32 = 90;
 
 /// The properties of a nest that stay constant while its kernels are written.
 pub(super) struct Unit<'a> {
@@ -36,6 +38,8 @@ pub(super) struct Unit<'a> {
     pub(super) needs_wide_offsets: bool,
     /// Whether threads can copy to shared memory asynchronously.
     pub(super) has_async_copies: bool,
+    /// Whether one instruction computes two halfwords of a word, or may do so.
+    pub(super) has_packed_halves: bool,
     /// The variables of loops that the host runs.
     pub(super) host_vars: BTreeSet<LoopVarId>,
     /// The scratch buffers in device memory.
@@ -53,6 +57,7 @@ impl<'a> Unit<'a> {
         let Survey { host_vars, device_scratch, distributed, .. } = survey;
         let dialect = Dialect::from(gpu.api);
         let has_async_copies = gpu.has_asynchronous_copies();
+        let has_packed_halves = dialect == Dialect::OpenCl || gpu.architecture >= HOPPER;
         let names = Identifiers::new(nest);
         Unit {
             nest,
@@ -60,6 +65,7 @@ impl<'a> Unit<'a> {
             names,
             needs_wide_offsets,
             has_async_copies,
+            has_packed_halves,
             host_vars,
             device_scratch,
             distributed,

@@ -318,8 +318,9 @@ fn opencl() -> Gpu {
 /// Checks that the compiler for CUDA accepts a nest, for devices with and without packed
 /// instructions.
 fn compiles(nest: &LoopNest) {
-    let code = gpu_code(verify_nest(nest).unwrap(), &Gpu::h200(), "a test").unwrap();
     for architecture in [80, 90] {
+        let gpu = Gpu { architecture, ..Gpu::h200() };
+        let code = gpu_code(verify_nest(nest).unwrap(), &gpu, "a test").unwrap();
         match compile_cuda(&code.text, architecture) {
             Err(GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
             Err(error) => panic!("{error}\n{}", code.text),

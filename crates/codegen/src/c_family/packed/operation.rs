@@ -49,30 +49,33 @@ pub(in crate::c_family) enum Operation {
 }
 
 impl Operation {
-    /// The number of instructions for a word, as seen in the machine code for sm_90 (CUDA 13.4).
-    /// Lane by lane, an operation takes one or two instructions for each lane, and each operand one
-    /// more that extracts the lane. For sm_80, minima, maxima and sums of halfwords take 3 to 5.
-    pub(super) fn cost(self, dtype: DType) -> u32 {
+    /// The number of instructions for a word, as seen in the machine code for sm_90 (CUDA 13.4), or
+    /// for sm_80, which has no instructions for sums, minima and maxima of halfwords. Lane by lane,
+    /// an operation takes one or two instructions for each lane, and each operand one more that
+    /// extracts the lane.
+    pub(super) fn cost(self, dtype: DType, has_packed_halves: bool) -> u32 {
         let is_signed = dtype.is_signed_integer();
         let of_width = |bytes: u32, halves: u32| if dtype.bits() == 8 { bytes } else { halves };
         let of_sign = |unsigned: u32, signed: u32| if is_signed { signed } else { unsigned };
+        let halves = |own: u32, emulated: u32| if has_packed_halves { own } else { emulated };
         match self {
             // VIADD.16x2; bytes are added without their first bits, which an exclusive or adds.
-            Operation::Add | Operation::Sub => of_width(5, 1),
+            Operation::Add | Operation::Sub => of_width(5, halves(1, 4)),
             // VIMNMX.U16x2 and VIMNMX.S16x2; bytes compare and select.
-            Operation::Min | Operation::Max => of_width(6, 1),
-            // Two products, of which one or both need a shift, and PRMT.
+            Operation::Min | Operation::Max => of_width(6, halves(1, 5)),
+            // Two products, shifts and PRMT. The product with a number needs one shift less.
             Operation::Mul => 4,
-            Operation::Abs => of_width(4, 2),
+            // VIADDMNMX.S16x2.
+            Operation::Abs => of_width(4, halves(2, 9)),
             // VABSDIFF4.U8; halfwords subtract the minimum from the maximum.
-            Operation::Distance => of_width(of_sign(1, 3), 3),
-            Operation::AverageUp => of_sign(4, 6),
-            Operation::AverageDown => of_sign(3, 5),
+            Operation::Distance => of_width(of_sign(1, 3), halves(3, 13)),
+            Operation::AverageUp => of_sign(4, 5),
+            Operation::AverageDown => of_sign(3, 4),
             Operation::SaturatedSum | Operation::SaturatedDifference => {
-                of_width(of_sign(7, 10), of_sign(4, 6))
+                of_width(of_sign(7, 10), halves(of_sign(4, 6), of_sign(8, 9)))
             }
             Operation::Compare(_) => 5,
-            Operation::ShiftRight => of_width(7, 3),
+            Operation::ShiftRight => of_width(5, halves(4, 6)),
             // LOP3 and PRMT.
             Operation::Select | Operation::WidenFirst | Operation::WidenLast | Operation::Narrow => 1,
         }
@@ -143,7 +146,7 @@ fn cuda(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
         Operation::Min => of_both(&format!("min{sign}")),
         Operation::Max => of_both(&format!("max{sign}")),
         Operation::Abs if lanes == Lanes::Bytes => "return __vabs4(a);".to_owned(),
-        Operation::Abs => "return __vmaxs2(a, __vsub2(0, a));".to_owned(),
+        Operation::Abs => "return __vmaxs2(a, __vadd2(~a, 0x00010001u));".to_owned(),
         Operation::Distance if lanes == Lanes::Bytes => of_both(&format!("absdiff{sign}")),
         Operation::Distance => format!("return __vsub2(__vmax{sign}2(a, b), __vmin{sign}2(a, b));"),
         // CUDA's average of signed numbers rounds away from 0.

@@ -62,11 +62,6 @@ impl Plan {
         Plan::new(parts[0].lanes, 1, cost, Node::Plain(op, parts))
     }
 
-    fn operation(operation: Operation, dtype: DType, parts: Vec<Plan>) -> Plan {
-        let cost = parts.iter().map(|part| part.cost).sum();
-        Plan::new(parts[0].lanes, operation.cost(dtype), cost, Node::Operation(operation, dtype, parts))
-    }
-
     /// The loads of a plan, in order.
     pub(super) fn visit_loads<'p>(&'p self, each: &mut dyn FnMut(&'p Window)) {
         match &*self.node {
@@ -250,7 +245,7 @@ impl<'e> Planner<'e> {
             DType::Bool => {
                 let zero = self.number(0, lanes);
                 let differs = Operation::Compare(BinaryOp::NotEqual);
-                Plan::operation(differs, DType::UInt8, vec![load, zero])
+                self.operation(differs, DType::UInt8, vec![load, zero])
             }
             _ => load,
         };
@@ -279,12 +274,18 @@ impl<'e> Planner<'e> {
         expr.dtype.bits() >= lanes.bits() || result.is_some_and(|result| is_within(result, expr.dtype))
     }
 
+    fn operation(&self, operation: Operation, dtype: DType, parts: Vec<Plan>) -> Plan {
+        let instructions = operation.cost(dtype, self.emitter.unit.has_packed_halves);
+        let cost = parts.iter().map(|part| part.cost).sum();
+        Plan::new(parts[0].lanes, instructions, cost, Node::Operation(operation, dtype, parts))
+    }
+
     /// An operation on the exact values of operands.
     fn exact_operation(&self, operation: Operation, operands: &[&Expr], lanes: Lanes) -> Option<Plan> {
         let dtype = self.common_type(operands, lanes)?;
         let parts =
             operands.iter().map(|operand| self.plans(operand).get(lanes)).collect::<Option<Vec<_>>>()?;
-        Some(Plan::operation(operation, dtype, parts))
+        Some(self.operation(operation, dtype, parts))
     }
 
     // Operators.
@@ -322,7 +323,7 @@ impl<'e> Planner<'e> {
                 UnaryOp::Neg => {
                     let result = self.interval(operand).map(Interval::negated);
                     let negated =
-                        Plan::operation(Operation::Sub, lanes.unsigned(), vec![self.number(0, lanes), part]);
+                        self.operation(Operation::Sub, lanes.unsigned(), vec![self.number(0, lanes), part]);
                     self.is_low_part(result, expr, lanes).then_some(negated)
                 }
             }
@@ -386,12 +387,12 @@ impl<'e> Planner<'e> {
             let factor = operands.each_ref().map(number);
             match (op, factor) {
                 (BinaryOp::Add | BinaryOp::Sub, _) if !carries => Some(Plan::plain(op, [left, right])),
-                (BinaryOp::Add, _) => Some(Plan::operation(Operation::Add, unsigned, vec![left, right])),
-                (BinaryOp::Sub, _) => Some(Plan::operation(Operation::Sub, unsigned, vec![left, right])),
+                (BinaryOp::Add, _) => Some(self.operation(Operation::Add, unsigned, vec![left, right])),
+                (BinaryOp::Sub, _) => Some(self.operation(Operation::Sub, unsigned, vec![left, right])),
                 (_, [None, Some(by)]) if !carries => Some(self.scaled(left, by)),
                 (_, [Some(by), None]) if !carries => Some(self.scaled(right, by)),
                 _ if lanes == Lanes::Bytes => None,
-                _ => Some(Plan::operation(Operation::Mul, unsigned, vec![left, right])),
+                _ => Some(self.operation(Operation::Mul, unsigned, vec![left, right])),
             }
         })
     }
@@ -427,7 +428,7 @@ impl<'e> Planner<'e> {
                     0,
                     Node::Same(Expr::literal(DType::Int32, Number::Int(count.into()))),
                 );
-                Plan::operation(Operation::ShiftRight, dtype, vec![part, count])
+                self.operation(Operation::ShiftRight, dtype, vec![part, count])
             }
         })
     }
@@ -452,7 +453,7 @@ impl<'e> Planner<'e> {
                     let cost = then.cost + otherwise.cost;
                     Plan::new(lanes, 1, cost, Node::Chosen(condition.clone(), [then, otherwise]))
                 }
-                false => Plan::operation(Operation::Select, DType::UInt32, vec![mask, then, otherwise]),
+                false => self.operation(Operation::Select, DType::UInt32, vec![mask, then, otherwise]),
             })
         })
     }
@@ -466,7 +467,7 @@ impl<'e> Planner<'e> {
             }
             let most = self.interval(operand)?.greatest_magnitude();
             let result = Some(Interval { low: 0, high: most });
-            let abs = Plan::operation(Operation::Abs, dtype, vec![part]);
+            let abs = self.operation(Operation::Abs, dtype, vec![part]);
             self.is_low_part(result, expr, lanes).then_some(abs)
         })
     }
