@@ -341,6 +341,13 @@ impl Emitter<'_> {
         (aligned && !by_lane).then(|| access_at_lane(&access, lane, 0))
     }
 
+    /// The distance in memory of the elements of neighbouring lanes, if it is a number.
+    pub(super) fn lane_step(&self, access: &Access, lane: LoopVarId) -> Option<i64> {
+        let by_lane = access.indices.iter().any(|index| index.has_data() && index.mentions(lane));
+        let (step, first) = self.place(access, 1)?.split_on(&Atom::Var(lane))?;
+        step.as_constant().filter(|_| !by_lane && !first.mentions(lane))
+    }
+
     /// Whether the offset of an element is a multiple of `count`.
     pub(super) fn begins_at_multiple(&self, element: &Access, count: i64) -> bool {
         self.place(element, count).is_some_and(|place| place.is_multiple_of(count))
@@ -375,7 +382,7 @@ fn has_uniform_stores(stmts: &[Stmt], lane: LoopVarId) -> bool {
     })
 }
 
-fn access_at_lane(access: &Access, lane: LoopVarId, at: i64) -> Access {
+pub(super) fn access_at_lane(access: &Access, lane: LoopVarId, at: i64) -> Access {
     substitute_lane_in_access(access, lane, &IndexExpr::constant(at))
 }
 

@@ -55,11 +55,13 @@ const BYTES: Values = &[
     ("min(a(i) + b(i), 200)", "add_uint8"),
     ("(a(i) + b(i) + 1) / 2", "add_uint8"),
     ("255 - a(i)", ""),
-    ("uint8((uint16(a(i)) + 2 * uint16(b(i)) + a(i) + 2) / 4)", "narrow"),
+    ("a(i) / 7", "quotient_uint16"),
+    ("uint8((uint16(a(i)) + b(i) + 255) / 3)", "quotient_uint16"),
+    ("uint8((uint16(a(i)) + 2 * uint16(b(i)) + a(i) + 2) / 4)", "even_uint8"),
     ("uint8(clamp(2 * int16(a(i)) - b(i), 0, 255))", "min_"),
     ("uint8((int16(a(i)) - b(i)) >> 2)", "shift_right_int16"),
-    ("uint8(int16(a(i)) * b(i) / 256)", "narrow"),
-    ("uint8(int(a(i)) * 3 + 7 * int(b(i)))", "narrow"),
+    ("uint8(int16(a(i)) * b(i) / 256)", "even_uint8"),
+    ("uint8(int(a(i)) * 3 + 7 * int(b(i)))", "even_uint8"),
     ("uint8(abs(2 * int16(a(i)) - 3 * int16(b(i))))", "distance_uint16"),
 ];
 
@@ -85,6 +87,7 @@ const HALVES: Values = &[
     ("uint16(abs(int(a(i)) - b(i)))", "distance_uint16"),
     ("uint16((a(i) & 255) * 3 + (b(i) >> 8))", ""),
     ("65535 - a(i)", ""),
+    ("(a(i) & 8191) / 9", "quotient_uint16"),
 ];
 
 const SIGNED_HALVES: Values = &[
@@ -205,13 +208,13 @@ const MIXED: Case = Case {
 };
 
 /// What is computed lane by lane: elements behind conditions on lanes, subscripts of data,
-/// quotients that no shift computes, 32-bit sums whose bits are all needed, and words that would
+/// quotients by values, 32-bit sums whose bits are all needed, and words that would
 /// end after their tensor.
 const APART: Case = Case {
     source: "def f(uint8(N) a, uint8(256) table, uint8(M) m) -> (p, q, r, s, t) {
         p(i) = a(i) + (i > 0 ? a(i - 1) : 0)
         q(i) = a(i) + table(a(i))
-        r(i) = a(i) / 7 + 1
+        r(i) = a(i) / table(3) + 1
         s(i) = uint8((int(a(i)) * 300 + 1) >> 9)
         t(i) = m(i + 1) + m(i) where i in 0:(M - 3) }",
     sizes: &[("N", 64), ("M", 67)],
@@ -233,7 +236,23 @@ const TILE: Case = Case {
         bind xs.l0 -> thread.y\nsplit xs.l1 -> lo, v:8\nbind xs.lo -> thread.x\nvectorize xs.v",
 };
 
-const CASES: [&Case; 4] = [&STENCIL, &MIXED, &APART, &TILE];
+/// Every second element, from every place in a word.
+const HALVED: Case = Case {
+    source: "def f(uint8(H, W) x, int16(W) y) -> (p, q, r, s, t) {
+        p(i, j) = avg_up(avg_up(x(2*i, 2*j), x(2*i, 2*j + 1)), avg_up(x(2*i + 1, 2*j), x(2*i + 1, 2*j + 1)))
+        q(j) = max(y(2*j), y(2*j + 1)) where j in 0:(W / 2)
+        r(j) = x(0, 2*j + 2) ^ x(1, 2*j + 3) where j in 0:(W / 2 - 4)
+        s(j) = uint8(y(2*j + 3) >> 4) where j in 0:(W / 2 - 4)
+        t(i, j) = uint8((uint16(x(i, 2*j)) + x(i, 2*j + 1) + x(i, 2*j + 2)) / 3) where i in 0:H, j in 0:(W / 2 - 4) }",
+    sizes: &[("H", 6), ("W", 136)],
+    steps: "split p.j -> o, v:4\nbind p.i -> block.x\nbind p.o -> thread.x\nvectorize p.v
+        split q.j -> o, v:4\nbind q.o -> thread.x\nvectorize q.v
+        split r.j -> o, v:16\nbind r.o -> thread.x\nvectorize r.v
+        split s.j -> o, v:8\nbind s.o -> thread.x\nvectorize s.v
+        split t.j -> o, v:8\nbind t.i -> block.x\nbind t.o -> thread.x\nvectorize t.v",
+};
+
+const CASES: [&Case; 5] = [&STENCIL, &MIXED, &APART, &TILE, &HALVED];
 
 fn values(dtype: DType) -> Vec<(&'static str, &'static str)> {
     let own = match dtype {
@@ -421,6 +440,23 @@ fn tiles_in_shared_memory_are_read_in_words() {
             "tw_packed_average_up_uint8(xs_words.x, xs_words_1.x)",
         ],
     );
+}
+
+#[test]
+fn every_second_element_is_taken_from_words() {
+    for gpu in [Gpu::h200(), opencl()] {
+        let text = text_of(&nest_of(&HALVED, &gpu).1, &gpu);
+        assert!(!text.contains(".at["), "{text}");
+        has(
+            &text,
+            &[
+                "tw_packed_average_up_uint8(tw_packed_even_uint8(x_words.x, x_words.y), \
+                 tw_packed_odd_uint8(x_words.x, x_words.y))",
+                "tw_packed_max_int16(tw_packed_even_uint16(y_words.x, y_words.y), tw_packed_odd_uint16(",
+                "tw_packed_odd_uint8(x_words_3.x >> 16 | x_words_3.y << 16,",
+            ],
+        );
+    }
 }
 
 #[test]

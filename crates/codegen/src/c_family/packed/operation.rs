@@ -44,8 +44,13 @@ pub(in crate::c_family) enum Operation {
     WidenFirst,
     /// The last two bytes of a word as two halfwords.
     WidenLast,
-    /// The low bytes of the four halfwords of two words.
-    Narrow,
+    /// The lanes of two words with even numbers. Of bytes, these are the low bytes of halfwords.
+    Even,
+    /// The lanes of two words with odd numbers.
+    Odd,
+    /// The quotient of unsigned halfwords by a number, of which the second operand is 2**16 parts
+    /// rounded up.
+    Quotient,
 }
 
 impl Operation {
@@ -76,8 +81,14 @@ impl Operation {
             }
             Operation::Compare(_) => 5,
             Operation::ShiftRight => of_width(5, halves(4, 6)),
+            // Two products, and LOP3, SHF and PRMT around them.
+            Operation::Quotient => 5,
             // LOP3 and PRMT.
-            Operation::Select | Operation::WidenFirst | Operation::WidenLast | Operation::Narrow => 1,
+            Operation::Select
+            | Operation::WidenFirst
+            | Operation::WidenLast
+            | Operation::Even
+            | Operation::Odd => 1,
         }
     }
 
@@ -107,7 +118,9 @@ impl Operation {
             Operation::ShiftRight => "shift_right",
             Operation::WidenFirst => "widen_first",
             Operation::WidenLast => "widen_last",
-            Operation::Narrow => "narrow",
+            Operation::Even => "even",
+            Operation::Odd => "odd",
+            Operation::Quotient => "quotient",
         }
     }
 
@@ -116,6 +129,7 @@ impl Operation {
             Operation::Abs | Operation::WidenFirst | Operation::WidenLast => "unsigned int a",
             Operation::Select => "unsigned int mask, unsigned int a, unsigned int b",
             Operation::ShiftRight => "unsigned int a, int n",
+            Operation::Quotient => "unsigned int a, unsigned int m",
             _ => "unsigned int a, unsigned int b",
         }
     }
@@ -126,6 +140,9 @@ pub(in crate::c_family) fn function(dialect: Dialect, operation: Operation, dtyp
     let (head, name) = (dialect.helper_head(), Helper::Packed(operation).name(dtype));
     let lanes = if dtype.bits() == 8 { Lanes::Bytes } else { Lanes::Halves };
     let body = match (operation, dialect) {
+        (Operation::Quotient, _) => {
+            "return ((a & 0xffffu) * m >> 16) | ((a >> 16) * m & 0xffff0000u);".to_owned()
+        }
         (Operation::Select, _) => "return (mask & a) | (~mask & b);".to_owned(),
         (_, Dialect::Cuda) => cuda(operation, lanes, dtype.is_signed_integer()),
         (_, Dialect::OpenCl) => {
@@ -178,8 +195,16 @@ fn cuda(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
         Operation::WidenLast if is_signed => permute("0xb3a2"),
         Operation::WidenFirst => "return __byte_perm(a, 0, 0x4140);".to_owned(),
         Operation::WidenLast => "return __byte_perm(a, 0, 0x4342);".to_owned(),
-        Operation::Narrow => "return __byte_perm(a, b, 0x6420);".to_owned(),
-        Operation::Select => unreachable!("both languages select with the same text"),
+        Operation::Even | Operation::Odd => {
+            let selector = match (lanes, operation == Operation::Even) {
+                (Lanes::Bytes, true) => "0x6420",
+                (Lanes::Bytes, false) => "0x7531",
+                (Lanes::Halves, true) => "0x5410",
+                (Lanes::Halves, false) => "0x7632",
+            };
+            format!("return __byte_perm(a, b, {selector});")
+        }
+        Operation::Select | Operation::Quotient => unreachable!("both languages have the same text"),
     }
 }
 
@@ -226,7 +251,10 @@ fn opencl(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
             let half = if operation == Operation::WidenFirst { "lo" } else { "hi" };
             format!("convert_{}short2(as_{vector}(a).{half})", if is_signed { "" } else { "u" })
         }
-        Operation::Narrow => "(uchar4)(as_uchar4(a).s02, as_uchar4(b).s02)".to_owned(),
-        Operation::Select => unreachable!("both languages select with the same text"),
+        Operation::Even | Operation::Odd => {
+            let half = if operation == Operation::Even { "even" } else { "odd" };
+            format!("({unsigned})(as_{unsigned}(a).{half}, as_{unsigned}(b).{half})")
+        }
+        Operation::Select | Operation::Quotient => unreachable!("both languages have the same text"),
     }
 }

@@ -18,6 +18,9 @@ use crate::c_family::lanes::VectorLoop;
 use crate::c_family::stmt::Emitter;
 use crate::idiom::{Idiom, IdiomKind, Limits, halvings, idiom, number};
 
+/// The cost of a load of one lane. A multiprocessor starts four other instructions in its time.
+const SINGLE_LOAD: u32 = 4;
+
 /// How the words of a value are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -32,6 +35,8 @@ pub(super) struct Plan {
 pub(super) enum Node {
     /// Neighbouring elements of memory.
     Load(Window),
+    /// Every second element of memory.
+    EverySecond(Window),
     /// The same value in all lanes.
     Same(Expr),
     /// An operator of C on whole words: on bits, or where no lane carries into the next one.
@@ -42,6 +47,8 @@ pub(super) enum Node {
     Shifted(BinaryOp, Plan, u32),
     /// A function of words, for lanes of a type.
     Operation(Operation, DType, Vec<Plan>),
+    /// A function of words and of a number that is the same for all lanes.
+    ByNumber(Operation, DType, Plan, u32),
     /// Halfwords of bytes of a type.
     Widened(DType, Plan),
     /// The low bytes of halfwords.
@@ -65,7 +72,7 @@ impl Plan {
     /// The loads of a plan, in order.
     pub(super) fn visit_loads<'p>(&'p self, each: &mut dyn FnMut(&'p Window)) {
         match &*self.node {
-            Node::Load(window) => each(window),
+            Node::Load(window) | Node::EverySecond(window) => each(window),
             Node::Same(_) => {}
             Node::Plain(_, parts) | Node::Chosen(_, parts) => {
                 parts.iter().for_each(|part| part.visit_loads(each))
@@ -73,6 +80,7 @@ impl Plan {
             Node::Operation(_, _, parts) => parts.iter().for_each(|part| part.visit_loads(each)),
             Node::Scaled(part, _)
             | Node::Shifted(_, part, _)
+            | Node::ByNumber(_, _, part, _)
             | Node::Widened(_, part)
             | Node::Narrowed(part) => {
                 part.visit_loads(each);
@@ -161,15 +169,22 @@ impl<'e> Planner<'e> {
     /// The number of instructions for one lane by itself: one for each operator, and one to extract
     /// each element from its word.
     fn instructions_of_a_lane(&self, expr: &Expr) -> u32 {
-        let own = match expr.kind {
+        let own = match &expr.kind {
             _ if !expr.mentions(self.vector.lane) => return 0,
+            ExprKind::Load(access) if self.is_loaded_alone(access) => SINGLE_LOAD,
             ExprKind::Cast(_) | ExprKind::Literal(_) => 0,
             // A quotient of a signed number is corrected where it is rounded toward 0.
             ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, _) if expr.dtype.is_signed_integer() => 8,
+            ExprKind::Binary(BinaryOp::Div, _) if halvings(expr).is_none() => 3,
             _ => 1,
         };
         let operands = expr.operands().iter().map(|operand| self.instructions_of_a_lane(operand));
         own + operands.sum::<u32>()
+    }
+
+    /// Whether the lanes load their elements one by one where they are not loaded as words.
+    fn is_loaded_alone(&self, access: &Access) -> bool {
+        self.emitter.window(access, self.vector).is_some_and(|window| !window.is_aligned())
     }
 
     /// The plans of an integer or truth value.
@@ -239,7 +254,11 @@ impl<'e> Planner<'e> {
         let window = self.may_load(access).then(|| self.emitter.window(access, self.vector)).flatten();
         let Some(window) = window else { return Plans::default() };
         let lanes = window.lanes;
-        let load = Plan::new(lanes, u32::from(window.shift != 0), 0, Node::Load(window));
+        let joins = u32::from(window.joined_shift() != 0);
+        let load = match window.step {
+            1 => Plan::new(lanes, joins, 0, Node::Load(window)),
+            _ => Plan::new(lanes, 2 * joins + 1, 0, Node::EverySecond(window)),
+        };
         let plan = match dtype {
             // Any non-zero byte is a true `bool`.
             DType::Bool => {
@@ -349,6 +368,7 @@ impl<'e> Planner<'e> {
             BinaryOp::Mod => self.remainder(left, right),
             BinaryOp::Div | BinaryOp::ShiftRight => match halvings(expr) {
                 Some((value, count)) => Plans::by_lanes(|lanes| self.shift_right(value, count, lanes)),
+                None if op == BinaryOp::Div => self.quotient(left, right),
                 None => Plans::default(),
             },
             _ if op.is_comparison() => {
@@ -421,16 +441,31 @@ impl<'e> Planner<'e> {
         let cost = part.cost;
         Some(match dtype.is_signed_integer() {
             false => Plan::new(lanes, 2, cost, Node::Shifted(BinaryOp::ShiftRight, part, count)),
-            true => {
-                let count = Plan::new(
-                    lanes,
-                    0,
-                    0,
-                    Node::Same(Expr::literal(DType::Int32, Number::Int(count.into()))),
-                );
-                self.operation(Operation::ShiftRight, dtype, vec![part, count])
-            }
+            true => self.by_number(Operation::ShiftRight, dtype, part, count),
         })
+    }
+
+    fn by_number(&self, operation: Operation, dtype: DType, part: Plan, number: u32) -> Plan {
+        let instructions = operation.cost(dtype, self.emitter.unit.has_packed_halves);
+        let (lanes, cost) = (part.lanes, part.cost);
+        Plan::new(lanes, instructions, cost, Node::ByNumber(operation, dtype, part, number))
+    }
+
+    /// A quotient by any number, as a product whose high half is the quotient of every number in
+    /// the interval.
+    fn quotient(&self, value: &Expr, divisor: &Expr) -> Plans {
+        let plan = || {
+            let part = self.plans(value).get(Lanes::Halves)?;
+            let dtype =
+                self.common_type(&[value], Lanes::Halves).filter(|dtype| dtype.is_unsigned_integer())?;
+            let divisor =
+                number(divisor).filter(|divisor| (2..=i128::from(u16::MAX)).contains(divisor))? as u32;
+            let most = self.interval(value)?.high as u32;
+            let parts = (1u32 << 16).div_ceil(divisor);
+            let is_exact = (0..=most).all(|number| number * parts >> 16 == number / divisor);
+            is_exact.then(|| self.by_number(Operation::Quotient, dtype, part, parts))
+        };
+        Plans { bytes: None, halves: plan() }
     }
 
     /// A remainder by a power of 2, which is the low bits of any number.

@@ -16,6 +16,10 @@ impl Emitter<'_> {
     pub(super) fn packed_word(&mut self, plan: &Plan, at: i64) -> Emit<CExpr> {
         match &*plan.node {
             Node::Load(window) => Ok(self.window_word(window, at as usize)),
+            Node::EverySecond(window) => {
+                let pair = [0, 1].map(|next| self.window_word(window, 2 * at as usize + next));
+                Ok(self.operation(window.half(), window.lanes.unsigned(), &pair))
+            }
             Node::Same(expr) => self.replicated(expr, plan.lanes),
             Node::Plain(op, parts) => {
                 let [left, right] = parts.each_ref().map(|part| self.packed_word(part, at));
@@ -32,11 +36,13 @@ impl Emitter<'_> {
                 let shifted = CExpr::binary(*op, &part, &CExpr::atom(count.to_string()));
                 Ok(CExpr::binary(BinaryOp::BitAnd, &shifted, &word(plan.lanes.replicated(kept))))
             }
-            Node::Operation(Operation::ShiftRight, dtype, parts) => {
-                let value = self.packed_word(&parts[0], at)?;
-                let Node::Same(count) = &*parts[1].node else { unreachable!("the count is a number") };
-                let count = self.value(count)?;
-                Ok(self.operation(Operation::ShiftRight, *dtype, &[value, count]))
+            Node::ByNumber(operation, dtype, part, number) => {
+                let number = match operation {
+                    Operation::ShiftRight => CExpr::atom(number.to_string()),
+                    _ => CExpr::atom(format!("{number}u")),
+                };
+                let part = self.packed_word(part, at)?;
+                Ok(self.operation(*operation, *dtype, &[part, number]))
             }
             Node::Operation(operation, dtype, parts) => {
                 let parts: Emit<Vec<CExpr>> = parts.iter().map(|part| self.packed_word(part, at)).collect();
@@ -49,7 +55,7 @@ impl Emitter<'_> {
             }
             Node::Narrowed(part) => {
                 let halves = [self.packed_word(part, 2 * at)?, self.packed_word(part, 2 * at + 1)?];
-                Ok(self.operation(Operation::Narrow, DType::UInt16, &halves))
+                Ok(self.operation(Operation::Even, DType::UInt8, &halves))
             }
             Node::Chosen(condition, parts) => {
                 let condition = self.value(condition)?;
@@ -70,10 +76,10 @@ impl Emitter<'_> {
             let name = self.lanes.find_word(&window.words[at]);
             CExpr::atom(name.expect("all words of a plan are loaded before they are used"))
         };
-        if window.shift == 0 {
+        if window.joined_shift() == 0 {
             return loaded(at);
         }
-        let bits = window.shift * i64::from(window.lanes.bits());
+        let bits = window.joined_shift() * i64::from(window.lanes.bits());
         let number = |bits: i64| CExpr::atom(bits.to_string());
         let low = CExpr::binary(BinaryOp::ShiftRight, &loaded(at), &number(bits));
         let high = CExpr::binary(BinaryOp::ShiftLeft, &loaded(at + 1), &number(i64::from(u32::BITS) - bits));
