@@ -460,6 +460,14 @@ fn every_second_element_is_taken_from_words() {
 }
 
 #[test]
+fn long_values_are_planned_once() {
+    let chain = (0..40).fold("a(i)".to_owned(), |inner, at| format!("min(max({inner}, b(i) - {at}), {at})"));
+    let (program, steps) = of_values(DType::UInt8, &[chain], 16, 1024);
+    let gpu = Gpu::h200();
+    has(&text_of(&nest_with(&program, &steps, &gpu), &gpu), &["tw_packed_max_uint16"]);
+}
+
+#[test]
 fn words_come_out_right() {
     on_every_device(|device| {
         for case in CASES {

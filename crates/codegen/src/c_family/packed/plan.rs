@@ -21,6 +21,10 @@ use crate::idiom::{Idiom, IdiomKind, Limits, halvings, idiom, number};
 /// The cost of a load of one lane. A multiprocessor starts four other instructions in its time.
 const SINGLE_LOAD: u32 = 4;
 
+/// The largest number of operations in the text of one word. A value whose parts are narrowed and
+/// widened again many times doubles its text each time.
+const MAX_WRITTEN_OPERATIONS: u64 = 1000;
+
 /// How the words of a value are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -67,6 +71,22 @@ impl Plan {
     fn plain(op: BinaryOp, parts: [Plan; 2]) -> Plan {
         let cost = parts.iter().map(|part| part.cost).sum();
         Plan::new(parts[0].lanes, 1, cost, Node::Plain(op, parts))
+    }
+
+    /// The number of operations in the text of one word. Bytes that are narrowed from halfwords
+    /// write their operands twice.
+    fn written_operations(&self) -> u64 {
+        let of_all = |parts: &[Plan]| parts.iter().map(Plan::written_operations).sum::<u64>();
+        1 + match &*self.node {
+            Node::Load(_) | Node::EverySecond(_) | Node::Same(_) => 0,
+            Node::Plain(_, parts) | Node::Chosen(_, parts) => of_all(parts),
+            Node::Operation(_, _, parts) => of_all(parts),
+            Node::Scaled(part, _)
+            | Node::Shifted(_, part, _)
+            | Node::ByNumber(_, _, part, _)
+            | Node::Widened(_, part) => part.written_operations(),
+            Node::Narrowed(part) => 2 * part.written_operations(),
+        }
     }
 
     /// The loads of a plan, in order.
@@ -157,6 +177,9 @@ impl<'e> Planner<'e> {
     /// one.
     pub(super) fn plan(&self, value: &Expr, lanes: Lanes) -> Option<Plan> {
         let plan = self.plans(value).get(lanes)?;
+        if plan.written_operations() > MAX_WRITTEN_OPERATIONS {
+            return None;
+        }
         let plan = match value.dtype {
             DType::Bool => Plan::plain(BinaryOp::BitAnd, [plan, self.number(1, lanes)]),
             _ => plan,
@@ -299,12 +322,25 @@ impl<'e> Planner<'e> {
         Plan::new(parts[0].lanes, instructions, cost, Node::Operation(operation, dtype, parts))
     }
 
-    /// An operation on the exact values of operands.
-    fn exact_operation(&self, operation: Operation, operands: &[&Expr], lanes: Lanes) -> Option<Plan> {
-        let dtype = self.common_type(operands, lanes)?;
-        let parts =
-            operands.iter().map(|operand| self.plans(operand).get(lanes)).collect::<Option<Vec<_>>>()?;
-        Some(self.operation(operation, dtype, parts))
+    /// An operation on the exact values of operands. `operation` chooses one for a type of lanes.
+    fn exact_operation(
+        &self,
+        operands: &[&Expr],
+        operation: impl Fn(DType, Lanes) -> Option<Operation>,
+    ) -> Plans {
+        let chosen = [Lanes::Bytes, Lanes::Halves].map(|lanes| {
+            let dtype = self.common_type(operands, lanes)?;
+            Some((operation(dtype, lanes)?, dtype))
+        });
+        if chosen == [None, None] {
+            return Plans::default();
+        }
+        let parts: Vec<Plans> = operands.iter().map(|operand| self.plans(operand)).collect();
+        Plans::by_lanes(|lanes| {
+            let (operation, dtype) = chosen[lanes as usize]?;
+            let parts = parts.iter().map(|part| part.get(lanes)).collect::<Option<Vec<_>>>()?;
+            Some(self.operation(operation, dtype, parts))
+        })
     }
 
     // Operators.
@@ -319,7 +355,7 @@ impl<'e> Planner<'e> {
             (_, DType::Bool) => {
                 let zero = Expr::literal(operand.dtype, Number::Int(0));
                 let differs = Operation::Compare(BinaryOp::NotEqual);
-                Plans::by_lanes(|lanes| self.exact_operation(differs, &[operand, &zero], lanes))
+                self.exact_operation(&[operand, &zero], |_, _| Some(differs))
             }
             _ => {
                 let value = self.interval(operand);
@@ -358,21 +394,17 @@ impl<'e> Planner<'e> {
             BinaryOp::Or => self.plain(BinaryOp::BitOr, operands),
             BinaryOp::NotEqual if left.dtype == DType::Bool => self.plain(BinaryOp::BitXor, operands),
             BinaryOp::Min | BinaryOp::Max if expr.dtype == DType::Bool => Plans::default(),
-            BinaryOp::Min => {
-                Plans::by_lanes(|lanes| self.exact_operation(Operation::Min, &[left, right], lanes))
-            }
-            BinaryOp::Max => {
-                Plans::by_lanes(|lanes| self.exact_operation(Operation::Max, &[left, right], lanes))
-            }
+            BinaryOp::Min => self.exact_operation(&[left, right], |_, _| Some(Operation::Min)),
+            BinaryOp::Max => self.exact_operation(&[left, right], |_, _| Some(Operation::Max)),
             BinaryOp::ShiftLeft => self.shift_left(left, right, expr),
             BinaryOp::Mod => self.remainder(left, right),
             BinaryOp::Div | BinaryOp::ShiftRight => match halvings(expr) {
-                Some((value, count)) => Plans::by_lanes(|lanes| self.shift_right(value, count, lanes)),
+                Some((value, count)) => self.shift_right(value, count),
                 None if op == BinaryOp::Div => self.quotient(left, right),
                 None => Plans::default(),
             },
             _ if op.is_comparison() => {
-                Plans::by_lanes(|lanes| self.exact_operation(Operation::Compare(op), &[left, right], lanes))
+                self.exact_operation(&[left, right], |_, _| Some(Operation::Compare(op)))
             }
             _ => Plans::default(),
         }
@@ -435,13 +467,16 @@ impl<'e> Planner<'e> {
 
     /// A shift of exact values to lower places. It is the quotient by a power of 2, rounded toward
     /// minus infinity.
-    fn shift_right(&self, value: &Expr, count: u32, lanes: Lanes) -> Option<Plan> {
-        let dtype = self.common_type(&[value], lanes)?;
-        let part = self.plans(value).get(lanes).filter(|_| count < lanes.bits())?;
-        let cost = part.cost;
-        Some(match dtype.is_signed_integer() {
-            false => Plan::new(lanes, 2, cost, Node::Shifted(BinaryOp::ShiftRight, part, count)),
-            true => self.by_number(Operation::ShiftRight, dtype, part, count),
+    fn shift_right(&self, value: &Expr, count: u32) -> Plans {
+        let plans = self.plans(value);
+        Plans::by_lanes(|lanes| {
+            let dtype = self.common_type(&[value], lanes)?;
+            let part = plans.get(lanes).filter(|_| count < lanes.bits())?;
+            let cost = part.cost;
+            Some(match dtype.is_signed_integer() {
+                false => Plan::new(lanes, 2, cost, Node::Shifted(BinaryOp::ShiftRight, part, count)),
+                true => self.by_number(Operation::ShiftRight, dtype, part, count),
+            })
         })
     }
 
@@ -462,7 +497,7 @@ impl<'e> Planner<'e> {
                 number(divisor).filter(|divisor| (2..=i128::from(u16::MAX)).contains(divisor))? as u32;
             let most = self.interval(value)?.high as u32;
             let parts = (1u32 << 16).div_ceil(divisor);
-            let is_exact = (0..=most).all(|number| number * parts >> 16 == number / divisor);
+            let is_exact = (0..=most).all(|number| (number * parts) >> 16 == number / divisor);
             is_exact.then(|| self.by_number(Operation::Quotient, dtype, part, parts))
         };
         Plans { bytes: None, halves: plan() }
@@ -494,42 +529,33 @@ impl<'e> Planner<'e> {
     }
 
     fn abs(&self, operand: &Expr, expr: &Expr) -> Plans {
+        let (plans, interval) = (self.plans(operand), self.interval(operand));
+        let result = interval.map(|interval| Interval { low: 0, high: interval.greatest_magnitude() });
         Plans::by_lanes(|lanes| {
-            let dtype = self.common_type(&[operand], lanes)?;
-            let part = self.plans(operand).get(lanes)?;
-            if dtype.is_unsigned_integer() {
-                return Some(part);
+            let (part, dtype) = (plans.get(lanes)?, self.common_type(&[operand], lanes)?);
+            match dtype.is_unsigned_integer() {
+                true => Some(part),
+                false if !self.is_low_part(result, expr, lanes) => None,
+                false => Some(self.operation(Operation::Abs, dtype, vec![part])),
             }
-            let most = self.interval(operand)?.greatest_magnitude();
-            let result = Some(Interval { low: 0, high: most });
-            let abs = self.operation(Operation::Abs, dtype, vec![part]);
-            self.is_low_part(result, expr, lanes).then_some(abs)
         })
     }
 
     fn idiom(&self, expr: &Expr, idiom: &Idiom<'_>) -> Plans {
-        Plans::by_lanes(|lanes| {
-            let dtype = self.common_type(&idiom.operands, lanes)?;
-            let operation = match idiom.kind {
-                IdiomKind::AverageDown => Operation::AverageDown,
-                IdiomKind::AverageUp => Operation::AverageUp,
-                IdiomKind::Distance => {
-                    let [left, right] = idiom.operands.map(|operand| self.interval(operand));
-                    let difference = left?.plus(right?.negated())?;
-                    let result = Interval { low: 0, high: difference.greatest_magnitude() };
-                    if !self.is_low_part(Some(result), expr, lanes) {
-                        return None;
-                    }
-                    Operation::Distance
-                }
-                IdiomKind::LimitedSum(limits) => {
-                    is_saturation(limits, dtype, BinaryOp::Add).then_some(Operation::SaturatedSum)?
-                }
-                IdiomKind::LimitedDifference(limits) => {
-                    is_saturation(limits, dtype, BinaryOp::Sub).then_some(Operation::SaturatedDifference)?
-                }
-            };
-            self.exact_operation(operation, &idiom.operands, lanes)
+        let [left, right] = idiom.operands.map(|operand| self.interval(operand));
+        let difference = left.zip(right).and_then(|(left, right)| left.plus(right.negated()));
+        let distance =
+            difference.map(|difference| Interval { low: 0, high: difference.greatest_magnitude() });
+        self.exact_operation(&idiom.operands, |dtype, lanes| match idiom.kind {
+            IdiomKind::AverageDown => Some(Operation::AverageDown),
+            IdiomKind::AverageUp => Some(Operation::AverageUp),
+            IdiomKind::Distance => self.is_low_part(distance, expr, lanes).then_some(Operation::Distance),
+            IdiomKind::LimitedSum(limits) => {
+                is_saturation(limits, dtype, BinaryOp::Add).then_some(Operation::SaturatedSum)
+            }
+            IdiomKind::LimitedDifference(limits) => {
+                is_saturation(limits, dtype, BinaryOp::Sub).then_some(Operation::SaturatedDifference)
+            }
         })
     }
 }
