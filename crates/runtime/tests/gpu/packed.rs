@@ -185,7 +185,7 @@ const STENCIL: Case = Case {
 
 /// Conversions between all narrow types, truth values, sums in memory, and two lanes.
 const MIXED: Case = Case {
-    source: "def f(uint8(N) a, int8(N) b, uint16(N) c, int16(N) d, bool(N) e, uint8(3, N) g) -> (p, q, r, s, t, u, v, w, z) {
+    source: "def f(uint8(N) a, int8(N) b, uint16(N) c, int16(N) d, bool(N) e, uint8(3, N) g) -> (p, q, r, s, t, u, v, w, z, h, l) {
         p(i) = uint16(a(i)) + c(i)
         q(i) = int16(b(i)) * d(i)
         r(i) = uint8(c(i) >> 8) ^ uint8(d(i))
@@ -194,7 +194,9 @@ const MIXED: Case = Case {
         u(i) = uint8(e(i)) + uint8(c(i) > 30000)
         v(i) max=! g(k, i)
         w(i) +=! g(k, i)
-        z(i) = d(i) < 0 ? -d(i) : d(i) + int16(a(i) == 3) }",
+        z(i) = d(i) < 0 ? -d(i) : d(i) + int16(a(i) == 3)
+        h(i) = int16(uint8(d(i))) + d(i)
+        l(i) = max(d(i) > 9 ? d(i) : 9, 3 - d(i)) }",
     sizes: &[("N", 256)],
     steps: "split p.i -> o, v:16\nbind p.o -> thread.x\nvectorize p.v
         split q.i -> o, v:8\nbind q.o -> thread.x\nvectorize q.v
@@ -204,7 +206,9 @@ const MIXED: Case = Case {
         split u.i -> o, v:4\nbind u.o -> thread.x\nvectorize u.v
         split v.i -> o, v:16\nreorder v.o, v.k, v.v\nbind v.o -> thread.x\nvectorize v.v
         split w.i -> o, v:16\nreorder w.o, w.k, w.v\nbind w.o -> thread.x\nvectorize w.v
-        split z.i -> o, v:4\nbind z.o -> thread.x\nvectorize z.v",
+        split z.i -> o, v:4\nbind z.o -> thread.x\nvectorize z.v
+        split h.i -> o, v:2\nbind h.o -> thread.x\nvectorize h.v
+        split l.i -> o, v:2\nbind l.o -> thread.x\nvectorize l.v",
 };
 
 /// What is computed lane by lane: elements behind conditions on lanes, subscripts of data,

@@ -16,7 +16,10 @@
 //!
 //! Lanes may begin in the middle of a word, as those of `x(i - 1)`, `x(i)` and `x(i + 1)` do. Their
 //! words are joined from two neighbouring words of memory, and all loads of a statement share the
-//! words of memory.
+//! words of memory. Every second element, `x(2*i)`, is taken from two words.
+//!
+//! Half floats are not computed here. CUDA's compiler joins the conversions of two halves itself:
+//! eight halves take the same 31 instructions with and without packed conversions.
 //!
 //! | file | content |
 //! |---|---|

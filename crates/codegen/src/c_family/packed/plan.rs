@@ -220,10 +220,10 @@ impl<'e> Planner<'e> {
         }
         let recognised = idiom(expr, &self.emitter.ranges).map(|idiom| self.idiom(expr, &idiom));
         let own = recognised.filter(|plans| !plans.is_empty()).unwrap_or_else(|| self.by_kind(expr));
-        let own = match self.vector.lanes % Lanes::Bytes.per_word() {
-            0 => own,
-            _ => Plans { bytes: None, ..own },
-        };
+        // Lanes that do not fill words of bytes stay halfwords.
+        if self.vector.lanes % Lanes::Bytes.per_word() != 0 {
+            return Plans { bytes: None, ..own };
+        }
         own.with_conversions(match expr.dtype {
             DType::Bool => Some(DType::Int8),
             _ => self.common_type(&[expr], Lanes::Bytes),
