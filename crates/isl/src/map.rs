@@ -172,6 +172,24 @@ impl Map {
         to_integer(value).ok().flatten()
     }
 
+    /// Adds one unknown number, the same in all relations, to each of the output coordinates in
+    /// `shifted`. The number is a parameter of the result, and may have any value.
+    pub(crate) fn shift_outputs(&self, shifted: &[usize]) -> Map {
+        let all = self.dimensions().map_or(0, |(_, results)| results);
+        let unknown = Affine::variable(&self.context, all + 1, all);
+        let functions = (0..all).map(|at| {
+            let own = Affine::variable(&self.context, all + 1, at);
+            if shifted.contains(&at) { own.add(&unknown) } else { own }
+        });
+        let functions: Vec<Affine> = functions.collect();
+        let shift = Map::from_functions(&self.context, all + 1, &functions).taken();
+        let shift = unsafe {
+            let shift = sys::isl_map_move_dims(shift, sys::DIM_PARAMETER, 0, sys::DIM_IN, all as c_uint, 1);
+            sys::isl_map_set_dim_name(shift, sys::DIM_PARAMETER, 0, c"shift".as_ptr())
+        };
+        self.apply_range(&Map::from_raw(&self.context, shift))
+    }
+
     /// Returns true when the relation has no pairs.
     pub fn is_empty(&self) -> Answer<bool> {
         bool_answer(unsafe { sys::isl_map_is_empty(self.raw) })

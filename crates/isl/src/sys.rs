@@ -172,6 +172,15 @@ unsafe extern "C" {
     pub fn isl_map_flat_range_product(left: *mut Map, right: *mut Map) -> *mut Map;
     pub fn isl_map_insert_dims(map: *mut Map, kind: c_int, at: c_uint, count: c_uint) -> *mut Map;
     pub fn isl_map_project_out(map: *mut Map, kind: c_int, first: c_uint, count: c_uint) -> *mut Map;
+    pub fn isl_map_move_dims(
+        map: *mut Map,
+        to: c_int,
+        at: c_uint,
+        from: c_int,
+        first: c_uint,
+        count: c_uint,
+    ) -> *mut Map;
+    pub fn isl_map_set_dim_name(map: *mut Map, kind: c_int, at: c_uint, name: *const c_char) -> *mut Map;
     pub fn isl_map_set_tuple_name(map: *mut Map, kind: c_int, name: *const c_char) -> *mut Map;
     pub fn isl_map_equate(map: *mut Map, left: c_int, at: c_int, right: c_int, other: c_int) -> *mut Map;
     pub fn isl_map_order_lt(map: *mut Map, left: c_int, at: c_int, right: c_int, other: c_int) -> *mut Map;

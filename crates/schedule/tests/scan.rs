@@ -191,6 +191,21 @@ fn the_position_in_a_part_may_have_several_loops() {
     loops(&source, &[("N", 33)], &format!("{SCAN}reorder y[2].t, y[2].part\nvectorize y[2].part"));
 }
 
+/// The totals of the parts and the values before them, in one loop. Few parts put some of the stores
+/// into one iteration of that loop.
+#[test]
+fn totals_are_computed_with_the_values_before() {
+    for value in ["y(t - 1) ^ x(t)", "y(t - 1) * 3 + x(t)", "y(t - 1) + x(t)"] {
+        let source = recurrence("int32", value);
+        for n in [2, 3, 4, 5, 6, 9, 10] {
+            let sizes = &[("N", n)];
+            let parts = "split y[2].t -> part, t:2\nscan y[2].part -> carry\n";
+            loops(&source, sizes, &format!("{parts}compute_with carry_parts.part, carry.part"));
+            loops(&source, sizes, &format!("{parts}compute_with carry.part, carry_parts.part"));
+        }
+    }
+}
+
 /// A scan of the parts of a part, as the threads of a block compute it.
 #[test]
 fn parts_of_parts() {
