@@ -6,7 +6,8 @@
 //! never hold another result ([`SingleValuedBuffers`]).
 //!
 //! - *In place*: all stores of a run write one element. Then the last store to the element is the
-//!   last store of the run, and only the beginning must come first.
+//!   last store of the run, and only the beginning must come first. The beginning may be repeated
+//!   as long as nothing has been reduced yet.
 //! - *Gathered*: an episode of the run begins in a buffer of its own, is reduced there, and is
 //!   carried to the outer element at the end. Later episodes begin with the value of the outer
 //!   element. The buffer is allocated anew for every episode, so episodes do not overlap. A run may
@@ -41,9 +42,10 @@ pub fn continued_element<'c>(nest: &'c Nest, claimed: &ClaimedStore) -> Option<&
 }
 
 /// Checks whether one of the patterns shows that every store of each run continues from the run's
-/// previous store. A no proves nothing. `begin_once` says that no run has two beginnings. A
-/// gathered run may have a redundant beginning: a store that sets the outer element before the
-/// first episode, whose value no store of the run reads.
+/// previous store. A no proves nothing. `begin_once` says that no run has two beginnings; a run in
+/// place with several must have them all before it continues. A gathered run may have a redundant
+/// beginning: a store that sets the outer element before the first episode, whose value no store of
+/// the run reads.
 pub fn runs_are_continuous(
     nest: &Nest,
     single_valued: &SingleValuedBuffers,
@@ -58,7 +60,7 @@ pub fn runs_are_continuous(
     let members = members.iter().map(|own| RunStore::new(nest, own)).collect();
     let runs = Runs { nest, members, keys: RefCell::default() };
     if buffers.len() == 1 {
-        return Ok(begin_once && runs.are_in_place()?);
+        return runs.are_in_place(begin_once);
     }
     for outer in &buffers {
         let inner: Vec<BufferId> = buffers.iter().copied().filter(|own| own != outer).collect();
@@ -126,11 +128,13 @@ struct Runs<'a, 'n> {
 }
 
 impl Runs<'_, '_> {
-    fn are_in_place(&self) -> Answer<bool> {
+    fn are_in_place(&self, begin_once: bool) -> Answer<bool> {
         let keys = self.keys(0);
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (starts, others) = split(&all, |at| self.members[at].continued_from.is_none());
-        Ok(self.have_one_location(&all, &keys)? && self.each_comes_after(&others, &starts, &keys)?)
+        Ok(self.have_one_location(&all, &keys)?
+            && self.each_comes_after(&others, &starts, &keys)?
+            && (begin_once || self.none_comes_after(&starts, &others, &keys)?))
     }
 
     /// Checks the gathered pattern. `inner` are the buffers of episodes; `outer` is the buffer that

@@ -1,11 +1,12 @@
 //! Checks that no two iterations of a parallel or vector loop touch one element, unless both only
 //! read it.
 //!
-//! Iterations of a vector loop may be reduced into one element, because the lanes are combined.
-//! Parallel iterations may reduce values into one element by atomic stores with one operator.
-//! [`super::threads`] checks the blocks and threads of a GPU.
+//! Iterations of a vector loop may be reduced into one element, because the lanes are combined, and
+//! one store may write the same number to one element in several lanes. Parallel iterations may
+//! reduce values into one element by atomic stores with one operator. [`super::threads`] checks the
+//! blocks and threads of a GPU.
 
-use tilewright_ir::nest::{Access, LoopKind};
+use tilewright_ir::nest::{Access, ExprKind, LoopKind};
 use tilewright_isl::{Map, Set};
 
 use super::accesses::for_each_access;
@@ -78,6 +79,7 @@ fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult
         let kind = first.site.loops[at].kind;
         if concerned(&at)
             && !is_one_lane_reduction(first, second, kind)
+            && !is_one_number(first, second, kind)
             && !(first.writes && second.writes && are_atomic_updates(first.site, second.site))
         {
             let before = same.where_less(at, at);
@@ -93,6 +95,16 @@ fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult
 fn is_one_lane_reduction(first: SiteAccess, second: SiteAccess, kind: LoopKind) -> bool {
     let same = std::ptr::eq(first.site, second.site) && first.access == second.access;
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
+}
+
+/// Checks whether both accesses are one store that writes the same number in all lanes of a vector,
+/// as the store that begins a reduction does where several lanes have the same result. The order of
+/// the lanes does not matter then.
+fn is_one_number(first: SiteAccess, second: SiteAccess, kind: LoopKind) -> bool {
+    let same = std::ptr::eq(first.site, second.site) && second.writes;
+    let store = first.site.store;
+    let is_number = store.reduce.is_none() && matches!(store.value.kind, ExprKind::Literal(_));
+    kind == LoopKind::Vector && same && is_number
 }
 
 /// Checks whether two stores are atomic updates by one operator, which may run in any order.
