@@ -214,12 +214,10 @@ impl<'s> Values<'s> {
             }
         };
         // The first part begins with the value that the recurrence reads there.
-        let mut start = match &before.kind {
-            ExprKind::Select(parts) => parts[2].clone(),
-            _ => before.clone(),
-        };
+        let mut start = before.clone();
         let first = steps.iter().chain([part]).copied().collect::<Vec<LoopVarId>>();
         start.map_indices(&mut |index| renamed(&at_zero(index, &first), &copies));
+        let start = without_certain_choice(start);
         let value = choice_unless_first(&number, next, start);
         let target = self.element(carry, number, &copies);
         let nest: Vec<LoopVarId> = copies.iter().map(|(_, copy)| *copy).collect();
@@ -299,6 +297,19 @@ fn choice_unless_first(position: &IndexExpr, value: Expr, first: Expr) -> Expr {
     let position = Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(position.clone())) };
     let is_later = Expr::binary(BinaryOp::LessEqual, form::number(DType::Int64, 1), position);
     Expr { dtype: value.dtype, kind: ExprKind::Select(Box::new([is_later, value, first])) }
+}
+
+/// The second value of `1 <= position ? value : first` if the position is 0. It is not if an ordered
+/// loop is between the parts of two scans.
+fn without_certain_choice(choice: Expr) -> Expr {
+    if let ExprKind::Select(parts) = &choice.kind
+        && let ExprKind::Binary(BinaryOp::LessEqual, sides) = &parts[0].kind
+        && let ExprKind::Index(position) = &sides[1].kind
+        && position.as_constant() == Some(0)
+    {
+        return parts[2].clone();
+    }
+    choice
 }
 
 /// Adds serial copies of loops around a new statement. A copy has the guards of its loop that
