@@ -308,6 +308,9 @@ pub struct Claim {
 pub struct RecurrencePart {
     /// The number of iterations of a part; 0 if the parts are not all of one length.
     pub length: i64,
+    /// The number of iterations after which the parts begin anew, with the value of the iteration
+    /// before instead of the total of the part before; 0 if only the first part begins so.
+    pub within: i64,
     /// The value.
     pub value: PartValue,
 }

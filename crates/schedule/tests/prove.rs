@@ -6,7 +6,7 @@
 mod support;
 
 use support::{cpu, program, schedule};
-use tilewright_polyhedral::{Verdict, prove};
+use tilewright_polyhedral::{Verdict, prove, prove_within};
 use tilewright_schedule::{apply, default_schedule};
 
 #[track_caller]
@@ -278,6 +278,30 @@ fn broken_beginnings_are_not_proved() {
         }
     }
     assert!(count >= 10, "{count} are enough to tell");
+}
+
+/// The program is rewritten to one that computes recurrences in parts, too.
+#[test]
+fn broken_scans_are_not_proved() {
+    let source = "def f(int32(N) x) -> (y) { y(0) = x(0)\n for t in 1:N { y(t) = 3*y(t - 1) + x(t) } }";
+    let program = program(source, &[("N", 11)]);
+    let mut count = 0;
+    for steps in [
+        "split y[2].t -> part, t:3\nscan y[2].part -> carry\ncompute_with carry_parts.part, carry.part",
+        "split y[2].t -> p, q:2, t:2\nscan y[2].q -> inner",
+        "split y[2].t -> p, q:2, r:2, t:2\nscan y[2].p -> outer\nscan y[2].r -> inner",
+    ] {
+        let nest = apply(&program, &schedule(steps), &cpu()).unwrap();
+        assert_eq!(prove(&program, &nest), Verdict::Proved, "{steps}");
+        for (what, mutant) in broken::mutants(&nest) {
+            if broken::differs(&program, &mutant) {
+                count += 1;
+                let verdict = prove_within(&program, &mutant, 4_000_000);
+                assert_ne!(verdict, Verdict::Proved, "{what}\n{}", tilewright_ir::print::nest(&mutant));
+            }
+        }
+    }
+    assert!(count >= 60, "{count} are enough to tell");
 }
 
 /// The element that a scatter changes is not known, so not all broken nests can be refuted. But

@@ -218,14 +218,36 @@ fn parts_of_parts() {
             loops(&source, sizes, &format!("{both}parallel y[2].p"));
             loops(&source, sizes, &format!("{both}unroll y[2].t\nvectorize y[2].q"));
         }
-        // The parts of an ordered loop of parts.
-        let inner = "split y[2].t -> p, q:4, t:4\nscan y[2].q -> inner\n";
-        let nest = agrees(&source, &[("N", 50)], &format!("{inner}parallel y[2].q"));
-        let verdict = prove(&program(&source, &[("N", 50)]), &nest);
-        assert!(matches!(verdict, Verdict::Undecided(_)), "{verdict:?}");
-        let why = refused(&source, &[("N", 50)], &format!("{inner}parallel y[2].p")).reason.to_string();
-        assert!(why.contains("its iterations stay in order"), "{why}");
     }
+}
+
+/// The parts of an ordered loop of parts begin with the value of the iteration before.
+#[test]
+fn parts_inside_ordered_parts() {
+    for value in ["y(t - 1) + x(t)", "a(t) * y(t - 1) + x(t)"] {
+        let source = recurrence("int32", value);
+        for n in [2, 9, 20, 25] {
+            let sizes = &[("N", n)];
+            let inner = "split y[2].t -> p, q:4, t:4\nscan y[2].q -> inner\n";
+            loops(&source, sizes, &format!("{inner}parallel y[2].q"));
+            let why = refused(&source, sizes, &format!("{inner}parallel y[2].p")).reason.to_string();
+            assert!(why.contains("its iterations stay in order"), "{why}");
+            // An ordered loop between the parts of two scans: only the first inner part of an outer
+            // part begins with the value before that.
+            let split = "split y[2].t -> p, q:2, r:2, t:2\n";
+            let both = format!("{split}scan y[2].p -> outer\nscan y[2].r -> inner\n");
+            loops(&source, sizes, &format!("{both}parallel y[2].p"));
+            loops(&source, sizes, &format!("{both}parallel y[2].r"));
+            let why = refused(&source, sizes, &format!("{both}parallel y[2].q")).reason.to_string();
+            assert!(why.contains("its iterations stay in order"), "{why}");
+            let nested = format!("{split}scan y[2].q -> outer\nscan y[2].r -> inner\n");
+            loops(&source, sizes, &format!("{nested}parallel y[2].q"));
+        }
+    }
+    let source = columns("y(t - 1, i) + x(t, i)");
+    let inner = "split y[2].t -> p, q:4, t:4\nscan y[2].q -> inner\nparallel y[2].q\n";
+    loops(&source, &[("N", 37), ("C", 5)], inner);
+    loops(&source, &[("N", 37), ("C", 5)], &format!("reorder y[2].i, y[2].t\n{inner}"));
 }
 
 /// Ordered loops around the recurrence stay in order, and run it again.

@@ -13,18 +13,23 @@
 //!
 //! ```text
 //! total(q) +=! e(from + L*q + t)          where t in 0:L
-//! for q in 0:parts { start(q) = q >= 1 ? start(q - 1) + total(q - 1) : y(from - 1) }
-//! for v in from:to { y(v) = ((v - from) % L >= 1 ? y(v - 1) : start((v - from) / L)) + e(v) }
+//! for v in from:to {
+//!   start(p) = p >= L ? start(p - L) + total(p / L - 1) : y(v - 1)
+//!   y(v) = (p % L >= 1 ? y(v - 1) : start(p)) + e(v)
+//! }                                        with p = v - from
 //! ```
 //!
-//! Both programs have the same results, up to the rounding of floats: by induction, `start(q)` is
-//! `y(from + L*q - 1)`, since `total(q - 1)` combines exactly the values between. This needs that
-//! `e` does not read `y`, that all iterations write different elements, and that nothing else is in
-//! the loop, all of which the module checks. The last part may have fewer than `L` iterations; its
-//! total is not needed, and does not exist in the rewritten program.
+//! Both programs have the same results, up to the rounding of floats: by induction, `start(p)` is
+//! `y(v - 1)` where a part begins, since `total(p / L - 1)` combines exactly the values between. The
+//! other elements of `start` are not used, and no nest computes them. This needs that `e` does not
+//! read `y`, that all iterations write different elements, and that nothing else is in the loop, all
+//! of which the module checks. The last part may have fewer than `L` iterations; its total is not
+//! needed, and does not exist in the rewritten program.
 //!
-//! Parts may have parts: the `start` of an inner part is then that of the outer part, where both
-//! begin together. `form` takes the value of the recurrence apart.
+//! An ordered loop around the parts lets them begin anew: `p % W >= L` is then the condition, where
+//! `W` is the number of iterations of that loop's body. Parts may have parts: where both begin
+//! together, the `start` of an inner part is that of the outer part. `form` takes the value of the
+//! recurrence apart.
 
 mod form;
 
@@ -39,18 +44,27 @@ use tilewright_ir::{
 use super::{ProofResult, undecided};
 use form::{Form, form};
 
-/// The lengths of the parts of each statement that the nest computes in parts, longest first.
-type Lengths = BTreeMap<usize, Vec<i64>>;
+/// The parts of each statement that the nest computes in parts, longest first.
+type AllParts = BTreeMap<usize, Vec<PartSize>>;
+
+/// The sizes of the parts that one `scan` makes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PartSize {
+    /// The number of iterations of a part.
+    length: i64,
+    /// The number of iterations after which the parts begin anew; 0 if they never do.
+    within: i64,
+}
 
 /// The program and the nest of the rest of the proof, if the nest computes recurrences in parts.
 pub fn rewrite(program: &Program, nest: &LoopNest) -> ProofResult<Option<(Program, LoopNest)>> {
-    let lengths = lengths(nest)?;
-    if lengths.is_empty() {
+    let parts = part_sizes(nest)?;
+    if parts.is_empty() {
         return Ok(None);
     }
     let mut rewriting = Rewriting {
         program: Program { stages: Vec::new(), ..program.clone() },
-        lengths,
+        parts,
         next: 0,
         made: Vec::new(),
     };
@@ -75,23 +89,25 @@ pub fn rewrite(program: &Program, nest: &LoopNest) -> ProofResult<Option<(Progra
     }
 }
 
-fn lengths(nest: &LoopNest) -> ProofResult<Lengths> {
-    let mut found: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
+fn part_sizes(nest: &LoopNest) -> ProofResult<AllParts> {
+    let mut found: BTreeMap<usize, BTreeSet<PartSize>> = BTreeMap::new();
     for stmts in [&nest.setup, &nest.body] {
         walk::visit(stmts, &mut |stmt: &Stmt| {
             if let Some(claim) = stmt.store().and_then(|store| store.claim.as_deref())
-                && let Some(part) = claim.part
+                && let Some(RecurrencePart { length, within, .. }) = claim.part
             {
-                found.entry(claim.statement).or_default().insert(part.length);
+                found.entry(claim.statement).or_default().insert(PartSize { length, within });
             }
         });
     }
-    let lengths: Lengths =
+    let parts: AllParts =
         found.into_iter().map(|(statement, own)| (statement, own.into_iter().rev().collect())).collect();
-    let nested =
-        |own: &Vec<i64>| own.iter().all(|one| *one > 0) && own.windows(2).all(|pair| pair[0] % pair[1] == 0);
-    match lengths.values().all(nested) {
-        true => Ok(lengths),
+    let is_whole = |own: &PartSize| own.length > 0 && own.within >= 0 && own.within % own.length == 0;
+    let are_nested = |own: &Vec<PartSize>| {
+        own.iter().all(is_whole) && own.windows(2).all(|pair| pair[0].length % pair[1].length == 0)
+    };
+    match parts.values().all(are_nested) {
+        true => Ok(parts),
         false => undecided("the parts of a recurrence differ in their lengths"),
     }
 }
@@ -102,13 +118,26 @@ struct Made {
     /// The statement of the program that it comes from.
     statement: usize,
     part: Option<RecurrencePart>,
-    /// The number of ordered loops, if the innermost of them runs over the positions in a part.
-    in_order: Option<usize>,
+    /// How its instances differ from those that the claims name.
+    point: Point,
+}
+
+/// How the instances of a statement of the rewritten program differ from those that claims name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Point {
+    /// Not at all.
+    Same,
+    /// Claims name the position in a part last. It is the variable of the innermost of this number
+    /// of ordered loops.
+    InOrder(usize),
+    /// Claims name a part where the instance has, at this place, the first iteration of the part:
+    /// `from + length * part`.
+    FirstIteration { place: usize, from: i64, length: i64 },
 }
 
 struct Rewriting {
     program: Program,
-    lengths: Lengths,
+    parts: AllParts,
     /// The number of the next statement of the original program.
     next: usize,
     /// The statements of the rewritten program, in order.
@@ -124,16 +153,16 @@ impl Rewriting {
         let mut out = Vec::new();
         for node in nodes {
             match node {
-                Node::Statement(_) if self.lengths.contains_key(&self.next) => {
+                Node::Statement(_) if self.parts.contains_key(&self.next) => {
                     return undecided("a recurrence in parts is not alone in its loop");
                 }
                 Node::Statement(statement) => {
-                    self.record(None, None);
+                    self.record(None, Point::Same);
                     self.next += 1;
                     out.push(Node::Statement(statement.clone()));
                 }
                 Node::For(own) => match own.body.as_slice() {
-                    [Node::Statement(only)] if self.lengths.contains_key(&self.next) => {
+                    [Node::Statement(only)] if self.parts.contains_key(&self.next) => {
                         out.extend(self.recurrence(own.var, only, depth)?);
                         self.next += 1;
                     }
@@ -147,8 +176,8 @@ impl Rewriting {
         Ok(out)
     }
 
-    fn record(&mut self, part: Option<RecurrencePart>, in_order: Option<usize>) {
-        self.made.push(Made { statement: self.next, part, in_order });
+    fn record(&mut self, part: Option<RecurrencePart>, point: Point) {
+        self.made.push(Made { statement: self.next, part, point });
     }
 
     /// The tensors that were added, and that statements in these nodes write.
@@ -169,11 +198,18 @@ impl Rewriting {
     fn translate(&self, claim: &mut Claim) -> bool {
         let is_it = |made: &Made| made.statement == claim.statement && made.part == claim.part;
         let Some(at) = self.made.iter().position(is_it) else { return false };
-        if let Some(loops) = self.made[at].in_order {
-            let Some(position) = claim.point.pop().filter(|_| loops <= claim.point.len() + 1) else {
-                return false;
-            };
-            claim.point.insert(loops - 1, position);
+        match self.made[at].point {
+            Point::Same => {}
+            Point::InOrder(loops) => {
+                let Some(position) = claim.point.pop().filter(|_| loops <= claim.point.len() + 1) else {
+                    return false;
+                };
+                claim.point.insert(loops - 1, position);
+            }
+            Point::FirstIteration { place, from, length } => {
+                let Some(part) = claim.point.get_mut(place) else { return false };
+                *part = part.as_ref().map(|part| part.scale(length).offset(from));
+            }
         }
         (claim.statement, claim.part) = (at, None);
         true
@@ -182,25 +218,27 @@ impl Rewriting {
     /// Rewrites the loop around one statement. `depth` is the number of loops around it.
     fn recurrence(&mut self, var: VarId, statement: &Statement, depth: usize) -> ProofResult<Vec<Node>> {
         let recurrence = Recurrence::find(&self.program, var, statement)?;
-        let lengths = self.lengths[&self.next].clone();
+        let sizes = self.parts[&self.next].clone();
         let mut nodes = Vec::new();
-        let mut starts: Option<(i64, TensorId)> = None;
-        for length in lengths {
-            let mut parts = Parts { rewriting: self, recurrence: &recurrence, length, depth };
-            let (totals, factors) = parts.totals(&mut nodes);
-            let start = parts.starts(&mut nodes, (totals, factors), starts);
-            starts = Some((length, start));
+        let totals: Vec<Totals> = sizes
+            .iter()
+            .map(|size| {
+                Parts { rewriting: self, recurrence: &recurrence, size: *size, depth }.totals(&mut nodes)
+            })
+            .collect();
+        let (mut body, mut before) = (Vec::new(), recurrence.before());
+        for (size, totals) in sizes.iter().zip(totals) {
+            let mut parts = Parts { rewriting: self, recurrence: &recurrence, size: *size, depth };
+            let starts = parts.starts(&mut body, totals, &before);
+            let begin = recurrence.load(&self.program, starts, recurrence.position(), &[]);
+            let position = recurrence.position().modulo(&IndexExpr::constant(size.length));
+            before = choice_unless_first(&position, recurrence.before(), begin);
         }
-        let (length, start) = starts.expect("a recurrence in parts has a length");
-        let position = IndexExpr::var(var).offset(-recurrence.from);
-        let number = position.floor_div(&IndexExpr::constant(length));
-        let begin = recurrence.load(&self.program, start, number, &[]);
-        let position = position.modulo(&IndexExpr::constant(length));
         let mut own = statement.clone();
-        let before = choice_unless_first(&position, recurrence.before(), begin);
         replace(&mut own.value, &recurrence.before(), &before);
-        self.record(None, None);
-        nodes.push(Node::For(ForLoop { var, body: vec![Node::Statement(own)] }));
+        self.record(None, Point::Same);
+        body.push(Node::Statement(own));
+        nodes.push(Node::For(ForLoop { var, body }));
         Ok(nodes)
     }
 }
@@ -245,8 +283,13 @@ impl<'p> Recurrence<'p> {
         Expr { dtype: self.dtype, kind: ExprKind::Load(self.element.clone()) }
     }
 
-    /// An element of a tensor with a value for each part and each point of the statement's box.
-    /// `copies` are the variables that stand for those of the statement.
+    /// The number of iterations before this one.
+    fn position(&self) -> IndexExpr {
+        IndexExpr::var(self.var).offset(-self.from)
+    }
+
+    /// An element of a tensor with a value for each part, or each iteration, and each point of the
+    /// statement's box. `copies` are the variables that stand for those of the statement.
     fn load(&self, program: &Program, tensor: TensorId, part: IndexExpr, copies: &[(VarId, VarId)]) -> Expr {
         let indices = self.indices(program, part, copies);
         Expr {
@@ -294,18 +337,21 @@ enum Next {
 struct Parts<'r, 'p> {
     rewriting: &'r mut Rewriting,
     recurrence: &'r Recurrence<'p>,
-    length: i64,
+    size: PartSize,
     depth: usize,
 }
+
+/// The tensors with the totals of the parts, and the products of their factors if there are any.
+type Totals = (TensorId, Option<TensorId>);
 
 impl Parts<'_, '_> {
     /// The number of parts, of which the last one may be shorter.
     fn count(&self) -> i64 {
-        (self.recurrence.count + self.length - 1) / self.length
+        (self.recurrence.count + self.size.length - 1) / self.size.length
     }
 
     /// Adds the statements of the totals, and of the factors if there are any.
-    fn totals(&mut self, nodes: &mut Vec<Node>) -> (TensorId, Option<TensorId>) {
+    fn totals(&mut self, nodes: &mut Vec<Node>) -> Totals {
         match self.recurrence.form.clone() {
             Form::Commutative(op, operand) => {
                 let reduce = [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max];
@@ -325,25 +371,25 @@ impl Parts<'_, '_> {
 
     /// `values(q, …) op=! value(from + length*q + t)`.
     fn reduction(&mut self, nodes: &mut Vec<Node>, kind: PartValue, op: ReduceOp, value: &Expr) -> TensorId {
-        let tensor = self.add_tensor();
+        let tensor = self.add_tensor(self.count());
         let part = self.add_var("part", self.count() - 1, VarKind::Spatial);
-        let position = self.add_var("position", self.length, VarKind::Reduction);
+        let position = self.add_var("position", self.size.length, VarKind::Reduction);
         let copies = self.copy_vars();
         let value = self.in_part(value, (part, position), &copies);
         let vars = [part].into_iter().chain(copies.iter().map(|(_, copy)| *copy)).chain([position]).collect();
         let indices = self.recurrence.indices(&self.rewriting.program, IndexExpr::var(part), &copies);
         let update = Update::Reduce { op, reset: true };
         nodes.push(Node::Statement(self.statement(tensor, indices, vars, (update, value))));
-        self.record(kind, None);
+        self.record(kind, Point::Same);
         tensor
     }
 
     /// `for t { values(q, …) = t >= 1 ? next : value }`, where `next` combines `values(q, …)` with
     /// the value.
     fn in_order(&mut self, nodes: &mut Vec<Node>, next: &Next, value: &Expr) -> TensorId {
-        let tensor = self.add_tensor();
+        let tensor = self.add_tensor(self.count());
         let part = self.add_var("part", self.count() - 1, VarKind::Spatial);
-        let position = self.add_var("position", self.length, VarKind::Ordered);
+        let position = self.add_var("position", self.size.length, VarKind::Ordered);
         let copies = self.copy_vars();
         let first = self.in_part(value, (part, position), &copies);
         let before = self.recurrence.load(&self.rewriting.program, tensor, IndexExpr::var(part), &copies);
@@ -359,65 +405,60 @@ impl Parts<'_, '_> {
         let indices = self.recurrence.indices(&self.rewriting.program, IndexExpr::var(part), &copies);
         let statement = self.statement(tensor, indices, vars, (Update::Assign, value));
         nodes.push(Node::For(ForLoop { var: position, body: vec![Node::Statement(statement)] }));
-        self.record(PartValue::Total, Some(self.depth + 1));
+        self.record(PartValue::Total, Point::InOrder(self.depth + 1));
         tensor
     }
 
-    /// Adds the statement of the values before the parts. `outer` are those of longer parts.
-    fn starts(
-        &mut self,
-        nodes: &mut Vec<Node>,
-        (totals, factors): (TensorId, Option<TensorId>),
-        outer: Option<(i64, TensorId)>,
-    ) -> TensorId {
-        let tensor = self.add_tensor();
-        let part = self.add_var("part", self.count(), VarKind::Ordered);
+    /// Adds the statement of the values before the parts. `before` is the value before an iteration,
+    /// in terms of longer parts.
+    fn starts(&mut self, body: &mut Vec<Node>, (totals, factors): Totals, before: &Expr) -> TensorId {
+        let PartSize { length, within } = self.size;
+        let count = self.recurrence.count;
+        let tensor = self.add_tensor(count);
         let copies = self.copy_vars();
-        let number = IndexExpr::var(part);
-        let load = |tensor: TensorId, number: IndexExpr| {
-            self.recurrence.load(&self.rewriting.program, tensor, number, &copies)
+        let position = self.recurrence.position();
+        let load = |tensor: TensorId, at: IndexExpr| {
+            self.recurrence.load(&self.rewriting.program, tensor, at, &copies)
         };
-        let [before, total] = [tensor, totals].map(|tensor| load(tensor, number.offset(-1)));
+        let part_before = position.floor_div(&IndexExpr::constant(length)).offset(-1);
+        let (start, total) = (load(tensor, position.offset(-length)), load(totals, part_before.clone()));
         let next = match (&self.recurrence.form, factors) {
-            (Form::Commutative(op, _), _) => Expr::binary(*op, before, total),
+            (Form::Commutative(op, _), _) => Expr::binary(*op, start, total),
             (Form::Affine(..), Some(factors)) => {
-                let factor = load(factors, number.offset(-1));
-                Expr::binary(BinaryOp::Add, Expr::binary(BinaryOp::Mul, factor, before), total)
+                let product = Expr::binary(BinaryOp::Mul, load(factors, part_before), start);
+                Expr::binary(BinaryOp::Add, product, total)
             }
             (Form::Affine(..), None) => unreachable!("an affine recurrence has factors"),
         };
-        let value = match outer {
-            Some((length, outer)) => {
-                let parts = IndexExpr::constant(length / self.length);
-                choice_unless_first(&number.modulo(&parts), next, load(outer, number.floor_div(&parts)))
-            }
-            None => {
-                let first = IndexExpr::constant(self.recurrence.from);
-                let begin = with_var(&self.recurrence.before(), self.recurrence.var, &first);
-                choice_unless_first(&number, next, in_copies(&begin, &copies))
-            }
+        let since_beginning = match within {
+            0 => position.clone(),
+            _ => position.modulo(&IndexExpr::constant(within)),
         };
+        let value =
+            choice_unless_first(&since_beginning.offset(1 - length), next, in_copies(before, &copies));
         let vars = copies.iter().map(|(_, copy)| *copy).collect();
-        let indices = self.recurrence.indices(&self.rewriting.program, number, &copies);
-        let statement = self.statement(tensor, indices, vars, (Update::Assign, value));
-        nodes.push(Node::For(ForLoop { var: part, body: vec![Node::Statement(statement)] }));
-        self.record(PartValue::Before, None);
+        let indices = self.recurrence.indices(&self.rewriting.program, position, &copies);
+        body.push(Node::Statement(self.statement(tensor, indices, vars, (Update::Assign, value))));
+        let from = self.recurrence.from;
+        self.record(PartValue::Before, Point::FirstIteration { place: self.depth, from, length });
         tensor
     }
 
     /// A value of the recurrence at a position in a part.
     fn in_part(&self, value: &Expr, (part, position): (VarId, VarId), copies: &[(VarId, VarId)]) -> Expr {
-        let first = IndexExpr::var(part).scale(self.length).offset(self.recurrence.from);
+        let first = IndexExpr::var(part).scale(self.size.length).offset(self.recurrence.from);
         let at = first.add(&IndexExpr::var(position));
         in_copies(&with_var(value, self.recurrence.var, &at), copies)
     }
 
-    fn record(&mut self, value: PartValue, in_order: Option<usize>) {
-        self.rewriting.record(Some(RecurrencePart { length: self.length, value }), in_order);
+    fn record(&mut self, value: PartValue, point: Point) {
+        let PartSize { length, within } = self.size;
+        self.rewriting.record(Some(RecurrencePart { length, within, value }), point);
     }
 
-    fn add_tensor(&mut self) -> TensorId {
-        let count = IndexExpr::constant(self.count());
+    /// Adds a tensor with `count` elements for each point of the statement's box.
+    fn add_tensor(&mut self, count: i64) -> TensorId {
+        let count = IndexExpr::constant(count);
         let program = &mut self.rewriting.program;
         let extents = self.recurrence.statement.vars.iter().map(|var| program.var(*var).range.extent());
         let shape = std::iter::once(count).chain(extents).collect();

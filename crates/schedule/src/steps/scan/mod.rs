@@ -21,7 +21,7 @@ use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, a
 use crate::illegal::Illegal;
 use crate::step::{LoopName, StatementName};
 use form::{Form, reduction};
-use recurrence::Recurrence;
+use recurrence::{PartNumber, Recurrence};
 
 /// Makes the iterations of the loop over the parts independent of each other.
 pub(super) fn scan(draft: &mut Draft, target: &LoopName, name: &str) -> Legal<()> {
@@ -234,12 +234,13 @@ impl<'s> Values<'s> {
         in_order: Option<IndexExpr>,
     ) -> ScanRole {
         let Recurrence { part, variable, number, .. } = self.recurrence;
-        let (number, length) = number.clone().unwrap_or_else(|| (IndexExpr::var(*part), 0));
+        let unknown = || PartNumber { number: IndexExpr::var(*part), length: 0, within: 0 };
+        let PartNumber { number, length, within } = number.clone().unwrap_or_else(unknown);
         let mut instance = self.old.instances[0].clone();
         instance.point[*variable] = Some(number);
         instance.map_indices(&mut |index| renamed(index, copies));
         instance.point.extend(position.map(Some));
-        ScanRole::Part { value: RecurrencePart { length, value }, instance, position: in_order }
+        ScanRole::Part { value: RecurrencePart { length, within, value }, instance, position: in_order }
     }
 
     fn add_statement(

@@ -23,14 +23,24 @@ pub(super) struct Recurrence {
     pub others: Vec<LoopVarId>,
     /// The position of an iteration in its part.
     pub position: IndexExpr,
-    /// The number of the part among all parts of the recurrence, and the number of iterations of
-    /// each part; none if outer loops begin parts elsewhere.
-    pub number: Option<(IndexExpr, i64)>,
+    /// The number of the part; none if outer loops begin parts elsewhere.
+    pub number: Option<PartNumber>,
     /// The place of the ordered loop's variable in the instances of the statement.
     pub variable: usize,
     /// The value of the iteration before, as the statement reads it.
     pub before: Expr,
     pub form: Form,
+}
+
+/// The parts of a recurrence, counted over all iterations of the loops around.
+#[derive(Clone)]
+pub(super) struct PartNumber {
+    /// The number of the part.
+    pub number: IndexExpr,
+    /// The number of iterations of each part.
+    pub length: i64,
+    /// The number of iterations of the next ordered loop around the parts; 0 if there is none.
+    pub within: i64,
 }
 
 impl Recurrence {
@@ -143,7 +153,7 @@ fn check_loops(
 struct Place {
     variable: usize,
     position: IndexExpr,
-    number: Option<(IndexExpr, i64)>,
+    number: Option<PartNumber>,
 }
 
 /// Takes the value of the ordered loop's variable apart: the position in the part, and the parts
@@ -183,11 +193,10 @@ fn place(
         return refuse();
     };
     let parts_before = variable.sub(&position).offset(-variable.constant_part());
-    Ok(Place {
-        variable: at,
-        position,
-        number: quotient(&parts_before, length).map(|number| (number, length)),
-    })
+    let around = coefficients.iter().filter(|(var, _)| *var != part && !steps.contains(var));
+    let within = around.map(|(_, coefficient)| *coefficient).min().unwrap_or(0);
+    let number = quotient(&parts_before, length).map(|number| PartNumber { number, length, within });
+    Ok(Place { variable: at, position, number })
 }
 
 /// A sum of multiples of a number, divided by the number.
