@@ -99,16 +99,14 @@ impl Comparison {
     /// Adds coordinates that are known to be subscripts. Two coordinates that are the same
     /// subscript are constrained to be equal.
     pub fn with_bound_subscripts(mut self, bound: Vec<BoundSubscript>) -> Comparison {
-        for own in &bound {
-            if let Some(other) = self.bound_subscripts.iter().find(|other| other.is_same(own)) {
+        for own in bound {
+            if let Some(other) = self.bound_subscripts.iter().find(|other| other.is_same(&own)) {
                 let context = self.set.context();
                 let [one, other] =
-                    [own, other].map(|own| Affine::variable(context, self.dimensions, own.coordinate));
+                    [&own, other].map(|own| Affine::variable(context, self.dimensions, own.coordinate));
                 self.set = self.set.intersect(&one.sub(&other).zero_set());
             }
-        }
-        if !bound.is_empty() {
-            self.bound_subscripts = Rc::new(self.bound_subscripts.iter().cloned().chain(bound).collect());
+            Rc::make_mut(&mut self.bound_subscripts).push(own);
         }
         self
     }
