@@ -45,7 +45,7 @@ pub fn continued_element<'c>(nest: &'c Nest, claimed: &ClaimedStore) -> Option<&
 /// previous store. A no proves nothing. `begin_once` says that no run has two beginnings; a run in
 /// place with several must have them all before it continues. A gathered run may have a redundant
 /// beginning: a store that sets the outer element before the first episode, whose value no store of
-/// the run reads.
+/// the run reads. Beginnings that are repeated or redundant must be the neutral element.
 pub fn runs_are_continuous(
     nest: &Nest,
     single_valued: &SingleValuedBuffers,
@@ -134,7 +134,7 @@ impl Runs<'_, '_> {
         let (starts, others) = split(&all, |at| self.members[at].continued_from.is_none());
         Ok(self.have_one_location(&all, &keys)?
             && self.each_comes_after(&others, &starts, &keys)?
-            && (begin_once || self.none_comes_after(&starts, &others, &keys)?))
+            && (begin_once || self.are_neutral(&starts) && self.none_comes_after(&starts, &others, &keys)?))
     }
 
     /// Checks the gathered pattern. `inner` are the buffers of episodes; `outer` is the buffer that
@@ -159,11 +159,18 @@ impl Runs<'_, '_> {
                 return Ok(false);
             }
         }
-        Ok((redundant.is_empty() || again.is_empty() && self.none_comes_after(&redundant, &out, &runs)?)
+        Ok(self.are_neutral(&redundant)
+            && (redundant.is_empty()
+                || again.is_empty() && self.none_comes_after(&redundant, &out, &runs)?)
             && self.have_one_location(&out, &runs)?
             && self.continue_from_locations_of(&again, &out, &runs)?
             && self.each_comes_after(&again, &out, &runs)?
             && self.none_comes_after(&first, &[inside.as_slice(), &out].concat(), &runs)?)
+    }
+
+    /// Checks that all members store the neutral element.
+    fn are_neutral(&self, members: &[usize]) -> bool {
+        members.iter().all(|at| self.members[*at].role == ClaimRole::Neutral)
     }
 
     /// Checks that each episode in a buffer has one beginning, continues from it in one location,

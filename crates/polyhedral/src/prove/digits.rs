@@ -97,7 +97,7 @@ impl Survey {
     /// digits.
     fn runs_by_digits(&self) -> BTreeSet<(usize, usize)> {
         let digits = |var: &Option<LoopVarId>| {
-            let extents = &self.extents[&(*var)?];
+            let extents = self.extents.get(&(*var)?)?;
             let extent = extents.iter().next().copied().flatten().filter(|_| extents.len() == 1)?;
             Some(place_values_and_counts(self.place_values.get(&(*var)?), extent))
         };

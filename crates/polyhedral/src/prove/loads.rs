@@ -9,6 +9,8 @@ use tilewright_isl::Affine;
 use super::claims::ClaimedStore;
 use super::comparison::{BoundSubscript, Comparison, Frame};
 use super::nest::argument;
+use super::neutral::keeps_some_element;
+use super::scatters::is_scatter;
 use super::sources::Source;
 use super::values::{Proof, Side, Version};
 use super::{ProofResult, Stop, refuted, undecided};
@@ -161,7 +163,8 @@ impl Proof<'_, '_, '_> {
     /// Checks whether a store of another statement cannot have left the version's value. This is so
     /// if all of the following hold. The version's statement is a reduction or an operation on
     /// data. The stored value is an operation on data or an element that no statement writes. The
-    /// two statements differ in being a reduction, or in their operator.
+    /// two statements differ in being a reduction, or in their operator. A reduction that adds nothing
+    /// to an element leaves it as it was.
     fn cannot_be_version(&self, claimed: &ClaimedStore, version: &Version) -> bool {
         let Some(writer) = version.writer else { return false };
         let [own, other] = [&self.model.statements[writer], claimed.statement];
@@ -172,7 +175,10 @@ impl Proof<'_, '_, '_> {
             _ => is_operation_on_data(stored),
         };
         let are_alike = own.is_reduction() == other.is_reduction() && operator(value) == operator(stored);
-        (own.is_reduction() || is_operation_on_data(value)) && is_given && !are_alike
+        (own.is_reduction() || is_operation_on_data(value))
+            && is_given
+            && !are_alike
+            && !keeps_some_element(own)
     }
 
     /// The situations at a load, and the positions of the load's coordinates in them: the
@@ -233,6 +239,11 @@ impl Proof<'_, '_, '_> {
         let early = comparison.within(&comparison.projection(&iteration).intersect_range(&early).domain());
         match early.set.sample()? {
             None => Ok(()),
+            // The run of a scatter has many elements, and later stores may be to others.
+            Some(_) if is_scatter(claimed.statement) => undecided(format!(
+                "a scatter shares the elements of `{}` with other values",
+                self.nest.nest.buffer(site.store.target.tensor).name
+            )),
             Some(found) => {
                 let values = &found[store..store + site.coordinates.len()];
                 refuted(format!(

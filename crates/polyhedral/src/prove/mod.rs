@@ -46,6 +46,7 @@ pub mod in_parts;
 pub mod kernels;
 pub mod loads;
 pub mod nest;
+pub mod neutral;
 pub mod order;
 pub mod races;
 pub mod reductions;

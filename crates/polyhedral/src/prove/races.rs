@@ -77,11 +77,10 @@ fn check_pair(nest: &Nest, first: SiteAccess, second: SiteAccess) -> ProofResult
     same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
     for at in outermost..common {
         let kind = first.site.loops[at].kind;
-        if concerned(&at)
-            && !is_one_lane_reduction(first, second, kind)
-            && !is_one_number(first, second, kind)
-            && !(first.writes && second.writes && are_atomic_updates(first.site, second.site))
-        {
+        let are_atomic = first.writes && second.writes && are_atomic_updates(first.site, second.site);
+        let is_allowed =
+            are_atomic || is_one_lane_reduction(first, second, kind) || is_one_number(first, second, kind);
+        if concerned(&at) && !is_allowed {
             let before = same.where_less(at, at);
             let after = same.reverse().where_less(at, at).reverse();
             refute_conflict(nest, (first, second), &before.union(&after), known)?;

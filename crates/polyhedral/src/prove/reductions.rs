@@ -22,6 +22,7 @@ use tilewright_isl::{Accesses, Affine, Answer, Map, Set};
 use super::claims::ClaimedStore;
 use super::continuity;
 use super::nest::{Nest, Site};
+use super::neutral::neutral_instances;
 use super::order::before;
 use super::scatters::{chosen_dimensions, dimensions_by_data, is_scatter, row_of, scatters};
 use super::single_valued::SingleValuedBuffers;
@@ -510,7 +511,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                     self.nest.describe(site, &[])
                 ));
             }
-        } else if statement.is_reduction() {
+        } else if statement.is_reduction() && !self.begins_with_value(statement, claimed)? {
             return refuted(format!(
                 "{} replaces the values that were reduced before",
                 self.nest.describe(site, &[])
@@ -524,6 +525,13 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         let once = !again && claimed.runs.is_injective()?;
         *begun = Some(begun.take().map_or_else(|| runs.clone(), |begun| begun.union(&runs)));
         Ok(once)
+    }
+
+    /// Checks whether a store begins each of its runs with the run's first value, in place of the
+    /// neutral element into which that value would be reduced.
+    fn begins_with_value(&self, statement: &Instances, claimed: &ClaimedStore) -> ProofResult<bool> {
+        let starts_anew = !statement.needs_previous_value() || self.runs.is_partial_result(claimed.site);
+        Ok(starts_anew && claimed.claim.role == ClaimRole::Value && claimed.runs.is_injective()?)
     }
 
     /// Checks the iterations in `rest`, whose load does not see the value of the run's previous
@@ -556,8 +564,10 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     fn check_previous_version(&self, claimed: &ClaimedStore, source: &Source, rest: &Set) -> ProofResult<()> {
         let site = &self.nest.sites[claimed.site];
         let mut covered = rest.clone();
-        let flows = self.sources.program.iter();
-        for flow in flows.filter(|flow| flow.reader == Reader::Update(claimed.claim.statement)) {
+        let reader = Reader::Update(claimed.claim.statement);
+        let mut after_scatter = false;
+        for flow in self.sources.program.iter().filter(|flow| flow.reader == reader) {
+            after_scatter |= flow.writer.is_some_and(|writer| is_scatter(&self.model.statements[writer]));
             let expected = claimed.instances.intersect_domain(rest).apply_range(&flow.versions);
             let right = match flow.writer {
                 None => match &source.unwritten {
@@ -592,6 +602,10 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         }
         match covered.sample()? {
             None => Ok(()),
+            // The run of a scatter has many elements, so its last store to an element is not known.
+            Some(_) if after_scatter => {
+                undecided(format!("{} continues from an element of a scatter", self.nest.describe(site, &[])))
+            }
             Some(found) => refuted(format!(
                 "{} does not begin with the previous value of its element",
                 self.nest.describe(site, &found)
@@ -613,23 +627,5 @@ fn without_casts(expr: &Expr<InNest>) -> &Expr<InNest> {
     match &expr.kind {
         ExprKind::Cast(inner) => without_casts(inner),
         _ => expr,
-    }
-}
-
-/// The instances of a reduction whose value is the neutral element, everywhere or because of a
-/// condition on indices.
-fn neutral_instances(statement: &Instances) -> Option<Set> {
-    let Update::Reduce { op, .. } = statement.statement.update else { return None };
-    let value = &statement.statement.value;
-    let neutral = Expr::literal(value.dtype, arithmetic::neutral(op, value.dtype));
-    if *value == neutral {
-        return Some(statement.domain.clone());
-    }
-    let ExprKind::Select(parts) = &value.kind else { return None };
-    let holds = statement.coordinates.condition(&parts[0])?;
-    match (parts[1] == neutral, parts[2] == neutral) {
-        (true, _) => Some(statement.domain.intersect(&holds)),
-        (_, true) => Some(statement.domain.subtract(&holds)),
-        _ => None,
     }
 }

@@ -14,6 +14,7 @@ use super::claims::ClaimedStore;
 use super::comparison::{Comparison, Frame};
 use super::contents::Contents;
 use super::nest::Nest;
+use super::neutral::keeps_some_element;
 use super::reductions::Runs;
 use super::scatters::{chosen_dimensions, dimensions_by_data, is_scatter};
 use super::sources::{Source, Sources};
@@ -93,7 +94,9 @@ impl Proof<'_, '_, '_> {
             Update::Assign => None,
             Update::Reduce { op, .. } => Some(op),
         };
-        if site.store.reduce != op {
+        // The module `reductions` has checked that a store which reduces nothing begins its run.
+        let begins = site.store.reduce.is_none() && op.is_some() && !is_scatter(statement);
+        if site.store.reduce != op && !begins {
             return refuted(format!(
                 "{} has another reduction operator than the statement",
                 self.nest.describe(site, &[])
@@ -234,6 +237,8 @@ impl Proof<'_, '_, '_> {
         source: &Source,
     ) -> ProofResult<()> {
         let name = &self.model.program.tensor(version.tensor).name;
+        let keeps = version.writer.is_some_and(|writer| keeps_some_element(&self.model.statements[writer]));
+        let kept = format!("an element of the result `{name}` may keep its previous value");
         for (writer, pairs) in &source.writers {
             let written = comparison.extend(&element.positions(), &pairs.reverse());
             let Some(found) = written.set.sample()? else { continue };
@@ -249,6 +254,7 @@ impl Proof<'_, '_, '_> {
                 Some(claimed) if version.writer.is_none() && sets_rows_of_scatter(claimed) => {
                     return undecided(format!("a scatter sets elements of `{name}` that no instance writes"));
                 }
+                _ if keeps => return undecided(kept),
                 _ => {
                     let values = &found[comparison.dimensions..];
                     let last = self.nest.describe(&self.nest.sites[*writer], values);
@@ -263,6 +269,7 @@ impl Proof<'_, '_, '_> {
             &comparison.projection(&element.positions()).intersect_range(&unwritten.domain()).domain(),
         );
         match (version.writer, unwritten.set.sample()?) {
+            (Some(_), Some(_)) if keeps => undecided(kept),
             (Some(_), Some(found)) => {
                 let element = &found[..element.coordinates.len()];
                 refuted(format!("the element {element:?} of the result `{name}` is never written"))

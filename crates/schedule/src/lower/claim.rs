@@ -68,6 +68,12 @@ impl Emitter<'_> {
             let own = self.draft.loop_of(*var);
             own.role == LoopRole::Reduction && own.owner == Some(id)
         };
+        let own_statement = self.draft.statement(id);
+        if own_statement.is_partial {
+            // Variables that the program reduces choose the partial result, too.
+            let indices = own_statement.target.indices.iter();
+            return indices.filter(|index| index.vars().iter().any(is_reduced)).cloned().collect();
+        }
         let of_result = values.filter(|(var, value)| {
             self.draft.program.var(**var).kind != VarKind::Reduction && value.vars().iter().any(is_reduced)
         });
