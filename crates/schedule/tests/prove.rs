@@ -43,8 +43,8 @@ fn tiles_are_proved() {
     proves(GEMM, &[("M", 16), ("N", 32), ("K", 16)], steps);
 }
 
-/// One loop runs over results and over the terms of each, so that each element is set to the neutral
-/// element several times before anything is reduced into it.
+/// One loop runs over results and over the terms of each, so that each element is set to the
+/// neutral element several times before anything is reduced into it.
 #[test]
 fn fused_results_and_reductions_are_proved() {
     let rows = "def f(uint8(H, W) a) -> (s) { s(i) +=! a(i, j) }";

@@ -191,8 +191,8 @@ fn the_position_in_a_part_may_have_several_loops() {
     loops(&source, &[("N", 33)], &format!("{SCAN}reorder y[2].t, y[2].part\nvectorize y[2].part"));
 }
 
-/// The totals of the parts and the values before them, in one loop. Few parts put some of the stores
-/// into one iteration of that loop.
+/// The totals of the parts and the values before them, in one loop. Few parts put some of the
+/// stores into one iteration of that loop.
 #[test]
 fn totals_are_computed_with_the_values_before() {
     for value in ["y(t - 1) ^ x(t)", "y(t - 1) * 3 + x(t)", "y(t - 1) + x(t)"] {

@@ -300,8 +300,8 @@ fn choice_unless_first(position: &IndexExpr, value: Expr, first: Expr) -> Expr {
     Expr { dtype: value.dtype, kind: ExprKind::Select(Box::new([is_later, value, first])) }
 }
 
-/// The second value of `1 <= position ? value : first` if the position is 0. It is not if an ordered
-/// loop is between the parts of two scans.
+/// The second value of `1 <= position ? value : first` if the position is 0. It is not if an
+/// ordered loop is between the parts of two scans.
 fn without_certain_choice(choice: Expr) -> Expr {
     if let ExprKind::Select(parts) = &choice.kind
         && let ExprKind::Binary(BinaryOp::LessEqual, sides) = &parts[0].kind
