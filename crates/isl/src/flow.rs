@@ -202,8 +202,8 @@ impl Accesses {
 /// The time coordinates, as positions in `kept`, that are constant in some of the accesses but not
 /// in all of them.
 ///
-/// isl takes a coordinate that is constant in two accesses for a position in the text. The writes of
-/// an earlier position then count as further away than the earlier iterations of a loop at that
+/// isl takes a coordinate that is constant in two accesses for a position in the text. The writes
+/// of an earlier position then count as further away than the earlier iterations of a loop at that
 /// coordinate, although they may be later. So isl finds a wrong last write where some accesses are
 /// in one iteration of a loop only, and others in several. An unknown number that is added to this
 /// coordinate of all accesses hides the constants, and does not change the order.

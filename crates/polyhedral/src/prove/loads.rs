@@ -163,8 +163,8 @@ impl Proof<'_, '_, '_> {
     /// Checks whether a store of another statement cannot have left the version's value. This is so
     /// if all of the following hold. The version's statement is a reduction or an operation on
     /// data. The stored value is an operation on data or an element that no statement writes. The
-    /// two statements differ in being a reduction, or in their operator. A reduction that adds nothing
-    /// to an element leaves it as it was.
+    /// two statements differ in being a reduction, or in their operator. A reduction that adds
+    /// nothing to an element leaves it as it was.
     fn cannot_be_version(&self, claimed: &ClaimedStore, version: &Version) -> bool {
         let Some(writer) = version.writer else { return false };
         let [own, other] = [&self.model.statements[writer], claimed.statement];

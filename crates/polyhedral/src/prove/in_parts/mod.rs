@@ -20,11 +20,11 @@
 //! ```
 //!
 //! Both programs have the same results, up to the rounding of floats: by induction, `start(p)` is
-//! `y(v - 1)` where a part begins, since `total(p / L - 1)` combines exactly the values between. The
-//! other elements of `start` are not used, and no nest computes them. This needs that `e` does not
-//! read `y`, that all iterations write different elements, and that nothing else is in the loop, all
-//! of which the module checks. The last part may have fewer than `L` iterations; its total is not
-//! needed, and does not exist in the rewritten program.
+//! `y(v - 1)` where a part begins, since `total(p / L - 1)` combines exactly the values between.
+//! The other elements of `start` are not used, and no nest computes them. This needs that `e` does
+//! not read `y`, that all iterations write different elements, and that nothing else is in the
+//! loop, all of which the module checks. The last part may have fewer than `L` iterations; its
+//! total is not needed, and does not exist in the rewritten program.
 //!
 //! An ordered loop around the parts lets them begin anew: `p % W >= L` is then the condition, where
 //! `W` is the number of iterations of that loop's body. Parts may have parts: where both begin
@@ -409,8 +409,8 @@ impl Parts<'_, '_> {
         tensor
     }
 
-    /// Adds the statement of the values before the parts. `before` is the value before an iteration,
-    /// in terms of longer parts.
+    /// Adds the statement of the values before the parts. `before` is the value before an
+    /// iteration, in terms of longer parts.
     fn starts(&mut self, body: &mut Vec<Node>, (totals, factors): Totals, before: &Expr) -> TensorId {
         let PartSize { length, within } = self.size;
         let count = self.recurrence.count;
