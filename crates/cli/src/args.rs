@@ -257,8 +257,9 @@ pub struct RoundingArgs {
 #[derive(Debug, clap::Args)]
 pub struct CompileArgs {
     /// Compile with the schedule in this file. `default` means the default schedule, even where a
-    /// tuned one exists.
-    #[arg(long, value_name = "FILE|default")]
+    /// tuned one exists. `auto` means the schedule that a search finds by predicted times alone,
+    /// within seconds.
+    #[arg(long, value_name = "FILE|default|auto")]
     pub schedule: Option<PathBuf>,
     /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -280,7 +281,7 @@ pub struct CompileArgs {
     --check compares every element with the interpreter's result, within a bound on the rounding error. An element that \
     rounding alone decides, such as one after a division by a number near 0, is not compared; the number of such elements is reported.\n\n\
     The program is compiled with the schedule of --schedule. Without this option, it is compiled with the best schedule that the cache has for it \
-    on this machine, or else with its default schedule. A line on standard error names the schedule. --schedule default always selects the default schedule; a file of that name is ./default.\n\n\
+    on this machine, or else with its default schedule. A line on standard error names the schedule. --schedule default always selects the default schedule, and --schedule auto searches without measuring anything; files of these names are ./default and ./auto.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \

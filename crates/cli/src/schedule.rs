@@ -23,6 +23,9 @@ use tilewright::report::time::seconds;
 /// The value of `--schedule` that selects the default schedule, even where a tuned one exists.
 const DEFAULT: &str = "default";
 
+/// The value of `--schedule` that selects a search without trials.
+const AUTO: &str = "auto";
+
 /// A schedule file, with the positions of its steps.
 pub struct ScheduleFile {
     text: TextFile,
@@ -35,17 +38,22 @@ pub enum ScheduleOption {
     Best,
     /// The default schedule, even where a tuned one exists.
     Default,
+    /// A search by the cost model alone.
+    Auto,
     /// The schedule in a file.
     File(ScheduleFile),
 }
 
 impl ScheduleOption {
-    /// Reads a schedule file, and shows every mistake in its text. `default` is a keyword, not a
-    /// file.
+    /// Reads a schedule file, and shows every mistake in its text. `default` and `auto` are
+    /// keywords, not files.
     pub fn read(path: Option<&Path>) -> Result<ScheduleOption, Failure> {
         let Some(path) = path else { return Ok(ScheduleOption::Best) };
         if path == Path::new(DEFAULT) {
             return Ok(ScheduleOption::Default);
+        }
+        if path == Path::new(AUTO) {
+            return Ok(ScheduleOption::Auto);
         }
         let text = TextFile::read(path)?;
         let parsed = parse(&text.text);
@@ -81,6 +89,10 @@ impl ScheduleOption {
     pub fn without_cache(self, program: &Program, target: Target<'_>) -> ScheduleSource {
         match self {
             ScheduleOption::Best | ScheduleOption::Default => ScheduleSource::default(program, target),
+            ScheduleOption::Auto => {
+                let chosen = ChosenSchedule::searched(program, target);
+                ScheduleSource { chosen, file: None, why: None }
+            }
             ScheduleOption::File(file) => {
                 let chosen = ChosenSchedule::given(file.parsed.schedule.clone());
                 ScheduleSource { chosen, file: Some(file), why: None }
@@ -122,6 +134,7 @@ impl ScheduleSource {
     pub fn name(&self) -> &'static str {
         match self.chosen.origin {
             Origin::Default => DEFAULT,
+            Origin::Searched { .. } => AUTO,
             Origin::Tuned { .. } => "cache",
             Origin::Given => "file",
         }
@@ -136,6 +149,9 @@ impl ScheduleSource {
             }
             (Origin::Tuned { seconds: time, .. }, ..) => {
                 format!("tuned, from the cache: {} when tuned", seconds(time))
+            }
+            (Origin::Searched { seconds: time }, ..) => {
+                format!("{AUTO}: {} predicted", seconds(time))
             }
             (_, _, Some(why)) => format!("{DEFAULT}: {why}"),
             _ => DEFAULT.to_owned(),

@@ -1,11 +1,13 @@
-//! Chooses the schedule of a program: a given one, the best of the cache, or the default
-//! ([`ChosenSchedule`]).
+//! Chooses the schedule of a program: a given one, the best of the cache, the result of a search
+//! without trials, or the default ([`ChosenSchedule`]).
 
 use std::path::Path;
 
 use tilewright_cache::{BestUsable, Cache, CacheError, TunedSchedule, UnusableRecord};
 use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, default_schedule};
+use tilewright_search::beam::{self, BeamOptions};
+use tilewright_search::kind::cost_model;
 use tilewright_target::Target;
 
 /// Where a schedule comes from.
@@ -15,6 +17,11 @@ pub enum Origin {
     Given,
     /// Static analysis of the program.
     Default,
+    /// A search by the cost model alone, without trials.
+    Searched {
+        /// The predicted time of one call, in seconds.
+        seconds: f64,
+    },
     /// The tuning cache.
     Tuned {
         /// The median time of one call when it was tuned, in seconds.
@@ -45,6 +52,20 @@ impl ChosenSchedule {
     pub fn default<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
         let schedule = default_schedule(program, target);
         ChosenSchedule { schedule, origin: Origin::Default, unusable: Vec::new() }
+    }
+
+    /// The schedule that a beam search finds, by the cost model alone.
+    pub fn searched<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
+        let target = target.into();
+        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default());
+        match found.ok().and_then(|found| found.ranked.into_iter().next()) {
+            Some((schedule, seconds)) => {
+                ChosenSchedule { schedule, origin: Origin::Searched { seconds }, unusable: Vec::new() }
+            }
+            // A program that the search cannot begin with, such as one of unknown sizes, is refused
+            // with any schedule.
+            None => ChosenSchedule::default(program, target),
+        }
     }
 
     /// The fastest schedule that the cache in a file has for this program, these sizes and this

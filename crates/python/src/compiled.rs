@@ -64,6 +64,8 @@ pub enum ScheduleChoice {
     Best,
     /// The default schedule, even where a tuned one exists.
     Default,
+    /// The result of a search by the cost model alone.
+    Auto,
     /// This schedule.
     Given(Schedule),
 }
@@ -361,6 +363,7 @@ fn choose(program: &Program, target: &OpenTarget, wanted: ScheduleChoice) -> Cho
     let chosen = match wanted {
         ScheduleChoice::Given(schedule) => ChosenSchedule::given(schedule),
         ScheduleChoice::Default => ChosenSchedule::default(program, target),
+        ScheduleChoice::Auto => ChosenSchedule::searched(program, target),
         ScheduleChoice::Best => {
             cache_path().and_then(|path| ChosenSchedule::from_cache(program, target, &path)).unwrap_or_else(
                 |why| {
@@ -376,6 +379,7 @@ fn choose(program: &Program, target: &OpenTarget, wanted: ScheduleChoice) -> Cho
     };
     let origin = match chosen.origin {
         Origin::Given => "given schedule",
+        Origin::Searched { .. } => "searched schedule",
         Origin::Tuned { is_default: false, .. } => "tuned schedule",
         Origin::Default | Origin::Tuned { .. } => "default schedule",
     };

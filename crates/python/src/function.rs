@@ -174,6 +174,7 @@ impl Function {
         };
         let wanted = match schedule {
             "default" => ScheduleChoice::Default,
+            "auto" => ScheduleChoice::Auto,
             text => ScheduleChoice::Given(read_schedule(text)?),
         };
         let program = self.program(&request, out)?;

@@ -20,6 +20,7 @@ mod draft;
 pub mod illegal;
 mod legality;
 mod lower;
+pub mod partial;
 mod rename;
 pub mod step;
 mod steps;
@@ -32,6 +33,7 @@ pub use blame::blame;
 pub use default::{complete, default_schedule};
 pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
 pub use lower::effort::compilation_effort;
+pub use partial::PartialSchedule;
 pub use rename::{NamingScheme, RenamedSchedule, rename};
 pub use step::{
     LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step, Storage,

@@ -5,12 +5,14 @@
 //! - [`strategy`]: which points to try next, given the results of earlier points.
 //! - [`space`]: the schedules of a program as points.
 //! - [`cost`]: the predicted times of schedules.
+//! - [`beam`]: whole programs, stage by stage.
 //! - [`kind`]: which space, cost model and strategy a kind of target has.
 //!
 //! Nothing here compiles, measures or reads a clock. A strategy proposes points and receives their
 //! costs. The tuner measures the points and decides when to stop. The same seed and the same
 //! results give the same points.
 
+pub mod beam;
 pub mod cost;
 pub mod kind;
 pub mod knob;

@@ -45,6 +45,8 @@ pub enum ScheduleChoice {
     /// Static analysis of the program: [`Program::default_schedule`].
     #[default]
     Default,
+    /// A search by the cost model alone, which takes seconds for a program of many stages.
+    Auto,
     /// A schedule that the caller gives.
     Given(Schedule),
     /// The fastest schedule in the tuning cache at this path. If the file does not exist, or has no
@@ -87,6 +89,7 @@ impl Compile {
     fn choose(&self, program: &Program) -> Result<ChosenSchedule, Error> {
         match &self.schedule {
             ScheduleChoice::Default => Ok(ChosenSchedule::default(&program.ir, &self.target)),
+            ScheduleChoice::Auto => Ok(ChosenSchedule::searched(&program.ir, &self.target)),
             ScheduleChoice::Given(schedule) => Ok(ChosenSchedule::given(schedule.clone())),
             ScheduleChoice::Cache(path) => {
                 match ChosenSchedule::from_cache(&program.ir, &self.target, path) {

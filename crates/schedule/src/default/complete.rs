@@ -27,5 +27,5 @@ pub fn complete<'t>(
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
     let lowered = Some(MeasuredDraft::new(&draft).map_err(whole)?);
-    Ok(planner(target, draft, schedule, lowered).complete(done, program_statements))
+    Ok(planner(target, draft, schedule, lowered).complete(done, program_statements).0)
 }

@@ -37,23 +37,24 @@ pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>)
 }
 
 /// Plans the schedule for one kind of target.
-trait Plan {
+pub(crate) trait Plan<'a> {
     /// Plans a draft to which no step has been applied.
     fn schedule(self: Box<Self>) -> Schedule;
 
-    /// Adds steps for all statements except those in `done`. The first `program_statements`
-    /// statements are those of the program; steps of the schedule have made the others.
-    fn complete(self: Box<Self>, done: &[StatementName], program_statements: usize) -> Schedule;
+    /// Adds steps for all statements except those in `done`, and returns the schedule and its
+    /// draft. The first `program_statements` statements are those of the program; steps of the
+    /// schedule have made the others.
+    fn complete(self: Box<Self>, done: &[StatementName], program_statements: usize) -> (Schedule, Draft<'a>);
 }
 
 /// Returns the planner for a target. `schedule` has led to `draft`, and `lowered` is the last draft
 /// that was found to be legal.
-fn planner<'a>(
+pub(crate) fn planner<'a>(
     target: Target<'a>,
     draft: Draft<'a>,
     schedule: Schedule,
     lowered: Option<MeasuredDraft<'a>>,
-) -> Box<dyn Plan + 'a> {
+) -> Box<dyn Plan<'a> + 'a> {
     match target {
         Target::Cpu(machine) => Box::new(Planner { machine, draft, schedule, last_legal: lowered }),
         Target::Gpu(machine) => Box::new(Planner { machine, draft, schedule, last_legal: lowered }),

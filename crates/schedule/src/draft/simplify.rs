@@ -1,7 +1,8 @@
 //! Simplifies subscripts by the ranges of the loops around them ([`Ranges`]), and finds or proves
 //! bounds of their values.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tilewright_ir::ids::{Ids, InNest};
@@ -64,11 +65,40 @@ pub(crate) struct Ranges<I: Ids = InNest> {
     exact_extents: BTreeMap<I::Var, IndexExpr<I>>,
     /// Further facts: expressions that are at least 0.
     facts: Vec<IndexExpr<I>>,
+    known_signs: KnownSigns<I>,
+}
+
+/// The answers of [`Ranges::never_negative`]. The statements of a stencil ask the same many times.
+#[derive(Debug)]
+struct KnownSigns<I: Ids>(RefCell<HashMap<IndexExpr<I>, bool>>);
+
+impl<I: Ids> Default for KnownSigns<I> {
+    fn default() -> Self {
+        KnownSigns(RefCell::default())
+    }
+}
+
+/// A copy of ranges is made to change it, and then has other answers.
+impl<I: Ids> Clone for KnownSigns<I> {
+    fn clone(&self) -> Self {
+        KnownSigns::default()
+    }
+}
+
+impl<I: Ids> KnownSigns<I> {
+    fn forget(&mut self) {
+        self.0.get_mut().clear();
+    }
 }
 
 impl<I: Ids> Default for Ranges<I> {
     fn default() -> Self {
-        Ranges { extents: BTreeMap::new(), exact_extents: BTreeMap::new(), facts: Vec::new() }
+        Ranges {
+            extents: BTreeMap::new(),
+            exact_extents: BTreeMap::new(),
+            facts: Vec::new(),
+            known_signs: KnownSigns::default(),
+        }
     }
 }
 
@@ -91,7 +121,7 @@ impl<I: Ids> Ranges<I> {
     /// range, and nothing is concluded from it.
     pub fn add_loop(&mut self, var: I::Var, extent: &IndexExpr<I>) {
         if let Some(most) = self.greatest_value(extent) {
-            self.extents.insert(var, most);
+            self.set_extent(var, most);
         }
         if extent.as_constant().is_none() {
             self.assume_nonnegative(&extent.sub(&IndexExpr::var(var)).offset(-1));
@@ -101,6 +131,7 @@ impl<I: Ids> Ranges<I> {
     /// Adds the fact that an expression is at least 0. If a minimum is at least 0, so are both of
     /// its sides.
     pub fn assume_nonnegative(&mut self, expr: &IndexExpr<I>) {
+        self.known_signs.forget();
         self.facts.extend(split_minima(expr));
     }
 
@@ -117,16 +148,19 @@ impl<I: Ids> Ranges<I> {
 
     /// Fixes the number of values of a variable.
     pub fn set_extent(&mut self, var: I::Var, extent: i64) {
+        self.known_signs.forget();
         self.extents.insert(var, extent);
     }
 
     /// States the number of values of a variable in terms of others.
     pub fn set_exact_extent(&mut self, var: I::Var, extent: IndexExpr<I>) {
+        self.known_signs.forget();
         self.exact_extents.insert(var, extent);
     }
 
     /// Removes the range of a variable, so that the variable counts as fixed.
     pub fn remove_range(&mut self, var: I::Var) {
+        self.known_signs.forget();
         self.extents.remove(&var);
     }
 
@@ -231,9 +265,17 @@ impl<I: Ids> Ranges<I> {
 
     /// Returns true when the expression is provably at least 0 everywhere.
     pub fn never_negative(&self, expr: &IndexExpr<I>) -> bool {
-        self.least_value(expr).is_some_and(|least| least >= 0)
+        if is_linear(expr) && self.least_value(expr).is_some_and(|least| least >= 0) {
+            return true;
+        }
+        if let Some(known) = self.known_signs.0.borrow().get(expr) {
+            return *known;
+        }
+        let is_proved = self.least_value(expr).is_some_and(|least| least >= 0)
             || (!self.is_somewhere_negative(expr)
-                && can_prove_nonnegative_within(PROOF_BUDGET, expr, &self.facts, self))
+                && can_prove_nonnegative_within(PROOF_BUDGET, expr, &self.facts, self));
+        self.known_signs.0.borrow_mut().insert(expr.clone(), is_proved);
+        is_proved
     }
 
     /// Returns true when the expression is negative at one of a few sample iterations: the first of

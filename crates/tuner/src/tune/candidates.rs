@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use tilewright_schedule::{apply, compilation_effort, default_schedule, text};
+use tilewright_search::beam::{self, BeamOptions};
+use tilewright_search::kind::cost_model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, TrialResult};
@@ -97,6 +99,19 @@ impl<'p> Candidates<'p> {
     /// The text of the default schedule.
     pub fn default_schedule(&self) -> String {
         default_schedule(self.schedule_features.program, self.schedule_features.target).to_string()
+    }
+
+    /// The schedules that a beam search finds for a program of several stages, best first.
+    pub fn beam_schedules(&self) -> Vec<String> {
+        let ScheduleFeatures { program, target, .. } = self.schedule_features;
+        if program.statements().len() < 2 {
+            return Vec::new();
+        }
+        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default());
+        found.map_or_else(
+            |_| Vec::new(),
+            |found| found.ranked.iter().map(|(own, _)| own.to_string()).collect(),
+        )
     }
 
     /// Returns true if a schedule was tried.

@@ -161,6 +161,7 @@ pub fn tune(
     run.measure_default()?;
     let starts = run.rank_starts()?;
     run.try_first_choice(starts.first())?;
+    run.try_beam()?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
     let features = schedule_features.features_of_points(&space);
@@ -286,12 +287,23 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Tries schedules from the cache as they are, if they are legal here.
+    /// Tries the schedules that a beam search finds, which places stages as no knob does.
+    fn try_beam(&mut self) -> Result<(), TuneError> {
+        let Run { candidates, time_spent, .. } = self;
+        let found = time_work(&mut time_spent.ranking, || candidates.beam_schedules());
+        self.try_whole_schedules(found, TrialKind::Beam)
+    }
+
+    /// Tries schedules from the cache as they are.
     fn try_hints(&mut self) -> Result<(), TuneError> {
-        let mut hints: Vec<String> = self.options.hints.clone();
-        hints.retain(|hint| !self.candidates.was_tried(hint) && self.candidates.accepts(hint));
-        hints.truncate(self.trials_left().min(self.count_that_fits(self.candidate_time)?));
-        self.measure_batch(hints, TrialKind::Hint)
+        self.try_whole_schedules(self.options.hints.clone(), TrialKind::Hint)
+    }
+
+    /// Tries schedules as they are, if they are legal here.
+    fn try_whole_schedules(&mut self, mut schedules: Vec<String>, kind: TrialKind) -> Result<(), TuneError> {
+        schedules.retain(|own| !self.candidates.was_tried(own) && self.candidates.accepts(own));
+        schedules.truncate(self.trials_left().min(self.count_that_fits(self.candidate_time)?));
+        self.measure_batch(schedules, kind)
     }
 
     fn search(&mut self, strategy: &mut dyn Strategy) -> Result<(), TuneError> {

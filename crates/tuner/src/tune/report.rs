@@ -19,6 +19,8 @@ pub enum TrialKind {
     Default,
     /// The first choice of the cost model.
     OneShot,
+    /// A schedule that a beam search over whole programs has found.
+    Beam,
     /// A schedule that was good for a similar program, or in an earlier run.
     Hint,
     /// A proposal of the strategy.
@@ -31,6 +33,7 @@ impl TrialKind {
         match self {
             TrialKind::Default => "default",
             TrialKind::OneShot => "one-shot",
+            TrialKind::Beam => "beam",
             TrialKind::Hint => "hint",
             TrialKind::Search => "search",
         }
@@ -38,7 +41,7 @@ impl TrialKind {
 
     /// Whether a candidate of this kind counts as a trial.
     pub fn counts_as_trial(self) -> bool {
-        matches!(self, TrialKind::Hint | TrialKind::Search)
+        matches!(self, TrialKind::Beam | TrialKind::Hint | TrialKind::Search)
     }
 }
 

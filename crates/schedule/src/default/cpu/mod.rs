@@ -20,10 +20,10 @@ mod transpositions;
 use tilewright_target::Cpu;
 
 use crate::default::{Plan, Planner};
-use crate::draft::StatementId;
+use crate::draft::{Draft, StatementId};
 use crate::step::{Schedule, StatementName};
 
-impl Plan for Planner<'_, Cpu> {
+impl<'a> Plan<'a> for Planner<'a, Cpu> {
     fn schedule(mut self: Box<Self>) -> Schedule {
         self.place_stages();
         for statement in self.draft.statements_in(&self.draft.body) {
@@ -32,7 +32,11 @@ impl Plan for Planner<'_, Cpu> {
         if self.can_be_lowered() { self.schedule } else { Schedule::default() }
     }
 
-    fn complete(mut self: Box<Self>, done: &[StatementName], program_statements: usize) -> Schedule {
+    fn complete(
+        mut self: Box<Self>,
+        done: &[StatementName],
+        program_statements: usize,
+    ) -> (Schedule, Draft<'a>) {
         for statement in self.draft.statements_in(&self.draft.body) {
             if done.contains(&self.name_of(statement)) {
                 continue;
@@ -42,7 +46,7 @@ impl Plan for Planner<'_, Cpu> {
                 false => self.try_steps(|planner| planner.finish_copy(statement)),
             };
         }
-        self.schedule
+        (self.schedule, self.draft)
     }
 }
 

@@ -22,7 +22,7 @@ use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
 
 use crate::default::{Plan, Planner, without_dots};
-use crate::draft::{LoopRole, StatementId};
+use crate::draft::{Draft, LoopRole, StatementId};
 use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, Schedule, StatementName, Step};
 
 /// The number of threads in a block.
@@ -32,15 +32,15 @@ const ROWS: [i64; 2] = [8, 4];
 /// The shortest reduction for which it pays that several results share their operands.
 pub(super) const WORTH_TILES: f64 = 8.0;
 
-impl Plan for Planner<'_, Gpu> {
+impl<'a> Plan<'a> for Planner<'a, Gpu> {
     fn schedule(mut self: Box<Self>) -> Schedule {
         self.inline_stages(|_, _, _, _| false);
         let own = self.draft.statements.len();
-        self.complete(&[], own)
+        self.complete(&[], own).0
     }
 
     /// Distributes the statements, and the copies that they need, over blocks and threads.
-    fn complete(mut self: Box<Self>, done: &[StatementName], _: usize) -> Schedule {
+    fn complete(mut self: Box<Self>, done: &[StatementName], _: usize) -> (Schedule, Draft<'a>) {
         for statement in self.draft.statements_in(&self.draft.body) {
             if !done.contains(&self.name_of(statement)) {
                 self.spread_statement(statement);
@@ -49,7 +49,7 @@ impl Plan for Planner<'_, Gpu> {
         for statement in self.draft.statements_in(&self.draft.setup) {
             self.try_steps(|planner| planner.spread_evenly(statement));
         }
-        self.schedule
+        (self.schedule, self.draft)
     }
 }
 

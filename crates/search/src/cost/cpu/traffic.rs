@@ -41,11 +41,14 @@ struct RecordedAccess {
 }
 
 /// The data of one buffer that is touched while a frame runs.
+#[derive(Clone, Copy)]
 struct TouchedBuffer {
     buffer: BufferId,
     /// The bytes of all accesses together, without overlap.
     sum: f64,
     region: Region,
+    /// Whether each core touches a part of its own.
+    is_divided: bool,
 }
 
 /// The touched lines of a buffer, where lines that several accesses touch count once.
@@ -54,6 +57,8 @@ struct Union {
     bytes: f64,
     /// The ratio of these bytes to the sum of all accesses.
     share: f64,
+    /// Whether each core touches as many bytes of its own.
+    is_divided: bool,
 }
 
 /// The accesses of a nest.
@@ -80,6 +85,8 @@ impl<'a> Traffic<'a> {
         let depth = frames.stack.len();
         self.touched.resize_with(frames.all.len(), Vec::new);
         let moves = dependencies(frames, &access.indices);
+        let is_parallel = |place: usize| frames.frame_at(place).kind == FrameKind::Parallel;
+        let is_divided = (0..depth).any(|place| contains_frame(moves, place) && is_parallel(place));
         let mut visit = RecordedAccess {
             buffer: access.tensor,
             written,
@@ -105,12 +112,9 @@ impl<'a> Traffic<'a> {
                 visit.bytes[running] = visit.bytes[running + 1];
             }
             if running < depth {
-                add_touched(
-                    &mut self.touched[frames.stack[running]],
-                    access.tensor,
-                    visit.bytes[running],
-                    &region,
-                );
+                let (buffer, sum) = (access.tensor, visit.bytes[running]);
+                let touched = TouchedBuffer { buffer, sum, region, is_divided };
+                add_touched(&mut self.touched[frames.stack[running]], &touched);
             }
         }
         self.accesses.push(visit);
@@ -145,7 +149,7 @@ impl<'a> Traffic<'a> {
             several => {
                 let mut joined = Vec::new();
                 for touched in several.iter().flat_map(|frame| &self.touched[*frame]) {
-                    add_touched(&mut joined, touched.buffer, touched.sum, &touched.region);
+                    add_touched(&mut joined, touched);
                 }
                 self.resident_shares(&self.unions(&joined))
             }
@@ -153,13 +157,18 @@ impl<'a> Traffic<'a> {
         inner.iter().map(fits).collect()
     }
 
-    /// The share of the touched data that stays in each cache.
+    /// The share of the touched data that stays in each cache. The last cache holds the data of all
+    /// cores.
     fn resident_shares(&self, together: &[Union]) -> Vec<f64> {
+        let last = self.cpu.caches.len().saturating_sub(1);
+        let cores = self.cpu.cores.max(1) as f64;
         let mut occupied = vec![0.0; self.cpu.caches.len()];
         for union in together {
             for (level, occupied) in occupied.iter_mut().enumerate() {
                 let ways = self.machine.ways(level);
+                let parts = if union.is_divided && level == last { cores } else { 1.0 };
                 *occupied += union.bytes
+                    * parts
                     * union.lines.conflict_factor(self.cpu.caches[level] as f64 / ways as f64, ways);
             }
         }
@@ -175,7 +184,8 @@ impl<'a> Traffic<'a> {
         let union = |touched: &TouchedBuffer| {
             let lines = touched.region.lines(self.nest.buffer(touched.buffer));
             let bytes = touched.sum.min(lines.bytes());
-            Union { lines, bytes, share: bytes / touched.sum.max(1.0) }
+            let is_divided = touched.is_divided;
+            Union { lines, bytes, share: bytes / touched.sum.max(1.0), is_divided }
         };
         touched.iter().map(union).collect()
     }
@@ -210,12 +220,13 @@ impl<'a> Traffic<'a> {
     }
 }
 
-fn add_touched(all: &mut Vec<TouchedBuffer>, buffer: BufferId, bytes: f64, region: &Region) {
-    match all.iter_mut().find(|touched| touched.buffer == buffer) {
+fn add_touched(all: &mut Vec<TouchedBuffer>, new: &TouchedBuffer) {
+    match all.iter_mut().find(|touched| touched.buffer == new.buffer) {
         Some(touched) => {
-            touched.sum += bytes;
-            touched.region.join(region);
+            touched.sum += new.sum;
+            touched.region.join(&new.region);
+            touched.is_divided |= new.is_divided;
         }
-        None => all.push(TouchedBuffer { buffer, sum: bytes, region: *region }),
+        None => all.push(*new),
     }
 }

@@ -1,0 +1,233 @@
+//! Lists where a stage of a program can be computed, given where the stages that read it are.
+//!
+//! Stages are decided from the last to the first, so all readers of a stage are in their places.
+//! The candidates are: inside the readers' values, at the root, and at each loop around all
+//! readers. At an inner loop, the rows that earlier iterations have computed can be kept in a ring.
+//! Where the readers' nest has no strips of rows yet, splitting it into strips of several sizes is
+//! part of the choice.
+
+use tilewright_ir::nest::{BufferId, LoopKind, LoopVarId};
+
+use super::PartialSchedule;
+use crate::draft::{LoopRole, Parent, StatementId};
+use crate::step::{LoopLevel, LoopName, Step, Storage};
+
+/// The numbers of rows of a strip.
+const STRIPS: [i64; 2] = [16, 64];
+/// The fewest iterations of a loop that is worth splitting into strips.
+const LEAST_ROWS: i64 = 16;
+/// The numbers of rows of a ring.
+const RINGS: [i64; 5] = [2, 4, 8, 16, 32];
+/// The most times, on average, that a point may be computed.
+const MOST_REPETITION: f64 = 8.0;
+/// The least repetition at which it is worth keeping rows: each of them is needed in several
+/// iterations. Iterations of a last, shorter strip count as whole ones, which adds a little.
+const LEAST_KEPT_REPETITION: f64 = 1.5;
+
+/// A tensor that the program computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StageId(BufferId);
+
+/// Where a stage is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In a nest of its own.
+    Root,
+    /// In the values that read it.
+    Inline,
+    /// At a loop of its readers, as far as an iteration needs it.
+    Piece,
+    /// At a loop of its readers, as far as earlier iterations have not computed it.
+    Sliding,
+}
+
+/// A decision about one stage.
+#[derive(Clone, Debug)]
+pub struct Choice<'a> {
+    /// Where the stage is computed.
+    pub placement: Placement,
+    /// The schedule with this decision.
+    pub next: PartialSchedule<'a>,
+}
+
+impl<'a> PartialSchedule<'a> {
+    /// The stages, those that others read after those that read them.
+    pub fn stages(&self) -> Vec<StageId> {
+        let mut stages: Vec<StageId> = Vec::new();
+        for id in self.draft.statements_in(&self.draft.body).into_iter().rev() {
+            let stage = StageId(self.draft.statement(id).target.tensor);
+            if !stages.contains(&stage) {
+                stages.push(stage);
+            }
+        }
+        stages
+    }
+
+    /// The name of the stage's tensor.
+    pub fn name(&self, stage: StageId) -> &str {
+        &self.draft.buffers[stage.0.index()].buffer.name
+    }
+
+    /// All that can be decided about a stage that is still at the root. All stages that read it
+    /// must have been decided.
+    pub fn choices(&self, stage: StageId) -> Vec<Choice<'a>> {
+        let mut choices = vec![Choice { placement: Placement::Root, next: self.clone() }];
+        let readers: Vec<StatementId> =
+            self.draft.readers(Parent::Body, stage.0).into_iter().map(|(id, _)| id).collect();
+        if readers.is_empty() || self.is_inside_loop(stage) {
+            return choices;
+        }
+        if let Ok(next) = self.with(&[Step::Inline { tensor: self.name(stage).to_owned() }]) {
+            if self.is_used_once(stage) {
+                return vec![Choice { placement: Placement::Inline, next }];
+            }
+            choices.push(Choice { placement: Placement::Inline, next });
+        }
+        let around = self.common_loops(&readers);
+        for (depth, var) in around.iter().enumerate() {
+            let at = self.loop_name(*var);
+            choices.extend(self.piece(stage, &at));
+            if depth > 0 {
+                choices.extend(self.sliding(stage, &at, &self.loop_name(around[0])));
+            }
+        }
+        if let Some(host) = around.first().and_then(|outermost| self.draft.loop_of(*outermost).owner) {
+            for row in self.rows_to_split(host) {
+                choices.extend(self.in_rows(stage, host, row));
+            }
+        }
+        choices
+    }
+
+    /// A stage that each iteration of a loop computes as far as it needs it.
+    fn piece(&self, stage: StageId, at: &LoopName) -> Option<Choice<'a>> {
+        if self.repetition(stage, at)? > MOST_REPETITION {
+            return None;
+        }
+        let next = self.with(&[self.compute_at(stage, at, None)]).ok()?;
+        Some(Choice { placement: Placement::Piece, next })
+    }
+
+    /// A stage of which each iteration of a loop computes what is new, with the smallest ring that
+    /// is large enough.
+    fn sliding(&self, stage: StageId, at: &LoopName, kept_at: &LoopName) -> Option<Choice<'a>> {
+        if self.repetition(stage, at)? <= LEAST_KEPT_REPETITION {
+            return None;
+        }
+        let in_ring = |rows: i64| {
+            let storage = Storage { at: LoopLevel::Loop(kept_at.clone()), fold: Some(rows) };
+            self.with(&[self.compute_at(stage, at, Some(storage))]).ok()
+        };
+        let next = RINGS.into_iter().find_map(in_ring)?;
+        Some(Choice { placement: Placement::Sliding, next })
+    }
+
+    /// The average number of times that each point of a stage would be computed at a loop.
+    fn repetition(&self, stage: StageId, at: &LoopName) -> Option<f64> {
+        let at = self.draft.find_loop(at).ok()?;
+        let reads = self.draft.readers(Parent::Loop(at), stage.0);
+        let region = self.draft.footprint(stage.0, &reads, Some(at));
+        let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var)).product();
+        let part: f64 = region.iter().map(|interval| interval.extent as f64).product();
+        Some(rounds * part / self.draft.buffers[stage.0.index()].buffer.elements() as f64)
+    }
+
+    /// Whether one access reads the stage, and each of its points at most once.
+    fn is_used_once(&self, stage: StageId) -> bool {
+        let points =
+            |id: &StatementId| self.draft.path(*id).iter().map(|var| self.trips(*var)).product::<f64>();
+        let reads = self.draft.readers(Parent::Body, stage.0);
+        let [(reader, _)] = reads.as_slice() else { return false };
+        let own: f64 = self.draft.writers(Parent::Body, stage.0).iter().map(points).sum();
+        points(reader) <= own
+    }
+
+    /// The largest number of iterations of a loop.
+    fn trips(&self, var: LoopVarId) -> f64 {
+        let around = self.draft.ranges_of(&self.draft.loops_around(var));
+        around.greatest_value(&self.draft.loop_of(var).extent).unwrap_or(1).max(1) as f64
+    }
+
+    fn compute_at(&self, stage: StageId, at: &LoopName, storage: Option<Storage>) -> Step {
+        Step::ComputeAt { tensor: self.name(stage).to_owned(), at: at.clone(), storage }
+    }
+
+    /// The stage in rows or strips of rows of a nest that has none yet.
+    fn in_rows(&self, stage: StageId, host: StatementId, row: LoopVarId) -> Vec<Choice<'a>> {
+        let target = self.loop_name(row);
+        let own = self.draft.loops_owned_by(host).into_iter();
+        let others: Vec<LoopName> =
+            own.take_while(|var| *var != row).map(|var| self.loop_name(var)).collect();
+        let mut found = Vec::new();
+        if !others.is_empty() {
+            let loops = [vec![target.clone()], others.clone()].concat();
+            let outermost = self.with(&[Step::Reorder { loops }]).ok();
+            found.extend(outermost.and_then(|next| next.piece(stage, &target)));
+        }
+        let part = |suffix: &str| target.statement.loop_named(format!("{}_{suffix}", target.name));
+        let (strip, inner) = (part("strip"), part("row"));
+        let extent = self.draft.loop_of(row).extent.as_constant().unwrap_or(0);
+        for rows in STRIPS.into_iter().filter(|rows| 2 * rows <= extent) {
+            let parts = vec![(inner.name.clone(), rows)];
+            let mut steps =
+                vec![Step::Split { target: target.clone(), outer: strip.name.clone(), inner: parts }];
+            if !others.is_empty() {
+                let loops = [vec![strip.clone(), inner.clone()], others.clone()].concat();
+                steps.push(Step::Reorder { loops });
+            }
+            let Ok(split) = self.with(&steps) else { continue };
+            found.extend(split.piece(stage, &strip));
+            found.extend(split.sliding(stage, &inner, &strip));
+        }
+        found
+    }
+
+    /// Whether another loop is around the stage's own.
+    fn is_inside_loop(&self, stage: StageId) -> bool {
+        let writers = self.draft.writers(Parent::Body, stage.0);
+        writers.iter().any(|id| self.draft.path(*id) != self.draft.loops_owned_by(*id))
+    }
+
+    /// The loops around all of these statements in which something can be computed for them,
+    /// outermost first. The loop along which a statement has vectors is left out.
+    fn common_loops(&self, statements: &[StatementId]) -> Vec<LoopVarId> {
+        let paths: Vec<Vec<LoopVarId>> = statements.iter().map(|id| self.draft.path(*id)).collect();
+        let is_common = |at: &usize| paths.iter().all(|path| path.get(*at) == paths[0].get(*at));
+        let common = (0..paths[0].len()).take_while(is_common).map(|at| paths[0][at]);
+        common.filter(|var| !self.is_along_vectors(*var)).collect()
+    }
+
+    /// Whether a loop is the innermost of the result's dimensions of its statement.
+    fn is_along_vectors(&self, var: LoopVarId) -> bool {
+        let Some(owner) = self.draft.loop_of(var).owner else { return false };
+        let target = &self.draft.statement(owner).target;
+        target.indices.last().is_some_and(|index| index.mentions(var))
+    }
+
+    /// The loops of a nest's statement that can be split into strips; none if a step has split one
+    /// already.
+    fn rows_to_split(&self, host: StatementId) -> Vec<LoopVarId> {
+        let own = self.draft.loops_owned_by(host);
+        let is_serial = |var: &LoopVarId| self.draft.loop_of(*var).kind == LoopKind::Serial;
+        let indices = &self.draft.statement(host).target.indices;
+        let is_whole = |var: &LoopVarId| indices.iter().any(|index| index.as_var() == Some(*var));
+        if !own.iter().all(is_serial) {
+            return Vec::new();
+        }
+        let is_row = |var: &LoopVarId| {
+            let own = self.draft.loop_of(*var);
+            own.role == LoopRole::Spatial
+                && is_whole(var)
+                && !self.is_along_vectors(*var)
+                && own.extent.as_constant().is_some_and(|rows| rows >= LEAST_ROWS)
+        };
+        own.into_iter().filter(is_row).collect()
+    }
+
+    fn loop_name(&self, var: LoopVarId) -> LoopName {
+        let own = self.draft.loop_of(var);
+        let statement = own.owner.or_else(|| self.draft.first_statement(self.draft.body_of(var)));
+        let statement = statement.expect("a loop has a statement inside");
+        self.draft.statement(statement).name.loop_named(own.name.clone())
+    }
+}

@@ -1,0 +1,132 @@
+//! Beam search: the schedules that it finds are legal, no worse than the default one by the model,
+//! and the same each time.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Instant;
+
+use tilewright_interp::{Order, run, run_nest, seed};
+use tilewright_ir::{LoopNest, Program};
+use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_search::beam::{BeamOptions, BeamResult, search};
+use tilewright_search::kind::cost_model;
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::{Cpu, Gpu, Target, VectorInstructions};
+
+/// Corners of a grey picture, in eleven stages.
+const CORNERS: &str = "def corners(float(3, H, W) I) -> (out) {
+    gray(y, x) = 0.3 * I(0, y, x) + 0.6 * I(1, y, x) + 0.1 * I(2, y, x)
+    dx(y, x) = gray(y, x + 2) - gray(y, x) + 2 * (gray(y + 1, x + 2) - gray(y + 1, x))
+             + gray(y + 2, x + 2) - gray(y + 2, x)
+    dy(y, x) = gray(y + 2, x) - gray(y, x) + 2 * (gray(y + 2, x + 1) - gray(y, x + 1))
+             + gray(y + 2, x + 2) - gray(y, x + 2)
+    xx(y, x) = dx(y, x) * dx(y, x)
+    yy(y, x) = dy(y, x) * dy(y, x)
+    xy(y, x) = dx(y, x) * dy(y, x)
+    sx(y, x) = xx(y, x) + xx(y + 1, x) + xx(y + 2, x)
+    sy(y, x) = yy(y, x) + yy(y + 1, x) + yy(y + 2, x)
+    sz(y, x) = xy(y, x) + xy(y + 1, x) + xy(y + 2, x)
+    det(y, x) = sx(y, x) * sy(y, x) - sz(y, x) * sz(y, x)
+    out(y, x) = det(y, x) - 0.04 * (sx(y, x) + sy(y, x)) * (sx(y, x) + sy(y, x))
+}";
+
+/// Normalised rows, multiplied by weights.
+const NORMALISED_PRODUCT: &str = "def f(float(H, W) x, float(H, W) w) -> (y) {
+    s(n) +=! x(n, d) * x(n, d)
+    h(n, d) = x(n, d) * rsqrt(s(n))
+    y(n, f) +=! h(n, d) * w(f, d)
+}";
+
+fn cpu() -> Cpu {
+    Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20, 32 << 20] }
+}
+
+fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
+    let parsed = parse(source);
+    let bindings: Bindings = sizes.iter().copied().collect();
+    let name = &parsed.ast.functions.last().unwrap().name.text;
+    let checked = check(&parsed.ast, name, &bindings);
+    checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
+}
+
+fn found(program: &Program, target: Target, width: Option<usize>) -> BeamResult {
+    search(program, target, &*cost_model(target), &BeamOptions { width }).unwrap()
+}
+
+fn seconds(program: &Program, schedule: &Schedule, target: Target) -> f64 {
+    cost_model(target).estimate(&apply(program, schedule, target).unwrap()).seconds
+}
+
+#[track_caller]
+fn expect_agreement(program: &Program, nest: &LoopNest) {
+    let inputs = seed::inputs(program, 1).unwrap();
+    let wanted = run(program, inputs.clone()).unwrap();
+    for order in [Order::Ascending, Order::Descending] {
+        let found = run_nest(nest, program, inputs.clone(), order).unwrap();
+        for (name, tensor) in &wanted {
+            let difference = |at: usize| {
+                let [left, right] = [tensor.get(at), found[name].get(at)].map(|number| number.as_f64());
+                (left - right).abs() / (1.0 + left.abs())
+            };
+            assert!((0..tensor.len()).all(|at| difference(at) < 1e-3), "{name} differs");
+        }
+    }
+}
+
+#[test]
+fn stages_of_a_pipeline_are_computed_together() {
+    let cpu = cpu();
+    let sizes = [("H", 2560), ("W", 1536)];
+    let program = program(CORNERS, &sizes);
+    let BeamResult { ranked, .. } = found(&program, (&cpu).into(), None);
+    let (best, time) = &ranked[0];
+    let text = best.to_string();
+    assert!(text.contains("compute_at gray, out.") && text.contains("inline det"), "{text}");
+    assert!(*time < 0.8 * seconds(&program, &default_schedule(&program, &cpu), (&cpu).into()), "{text}");
+    assert_eq!(*time, seconds(&program, best, (&cpu).into()));
+    assert!(ranked.is_sorted_by(|one, other| one.1 <= other.1));
+}
+
+#[test]
+fn no_result_is_worse_than_the_default_schedule_and_all_are_right() {
+    let (cpu, gpu) = (cpu(), Gpu::h200());
+    for target in [Target::Cpu(&cpu), Target::Gpu(&gpu)] {
+        for source in [CORNERS, NORMALISED_PRODUCT] {
+            let program = program(source, &[("H", 40), ("W", 24)]);
+            for width in [Some(0), Some(1), Some(3), None] {
+                let BeamResult { ranked, .. } = found(&program, target, width);
+                let default = seconds(&program, &default_schedule(&program, target), target);
+                assert!(ranked[0].1 <= default, "{width:?}: {} and {default}", ranked[0].1);
+                for (schedule, _) in &ranked {
+                    expect_agreement(&program, &apply(&program, schedule, target).unwrap());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_program_gives_the_same_schedules() {
+    let cpu = cpu();
+    let program = program(CORNERS, &[("H", 256), ("W", 256)]);
+    assert_eq!(found(&program, (&cpu).into(), None), found(&program, (&cpu).into(), None));
+}
+
+#[test]
+fn the_number_of_states_grows_with_the_number_of_stages() {
+    let cpu = cpu();
+    let chain = |stages: usize| {
+        let stage =
+            |at: usize| format!("t{at}(y, x) = t{0}(y, x) + t{0}(y, x + 1) where x in 0:W - {at}\n", at - 1);
+        let stages: String = (1..stages).map(stage).collect();
+        let last = stages.matches(" = ").count();
+        program(
+            &format!("def f(float(H, W) I) -> (t{last}) {{ t0(y, x) = 2 * I(y, x)\n{stages} }}"),
+            &[("H", 500), ("W", 500)],
+        )
+    };
+    let begun = Instant::now();
+    let [few, many] = [20, 80].map(|stages| found(&chain(stages), (&cpu).into(), Some(1)).states);
+    assert!(many < 8 * few, "{few} and {many} states");
+    assert!(begun.elapsed().as_secs() < 120);
+}
