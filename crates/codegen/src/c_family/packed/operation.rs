@@ -244,8 +244,13 @@ fn opencl(operation: Operation, lanes: Lanes, is_signed: bool) -> String {
         Operation::SaturatedSum => call("add_sat"),
         Operation::SaturatedDifference => call("sub_sat"),
         Operation::Compare(op) => format!("as_{vector}(a) {} as_{vector}(b)", op.symbol()),
+        // As in CUDA. NVIDIA's compiler for OpenCL shifts bits of the next lane into the sign of a
+        // `char4` that is shifted again.
         Operation::ShiftRight => {
-            format!("as_{vector}(a) >> ({})n", if lanes == Lanes::Bytes { "char" } else { "short" })
+            let (ones, all) = (lanes.ones(), u32::MAX >> (u32::BITS - lanes.bits()));
+            let sign = format!("({}u >> n) * {ones}u", all / 2 + 1);
+            let shifted = format!("(a >> n & ({all}u >> n) * {ones}u) ^ {sign}");
+            format!("as_{unsigned}({shifted}) - as_{unsigned}({sign})")
         }
         Operation::WidenFirst | Operation::WidenLast => {
             let half = if operation == Operation::WidenFirst { "lo" } else { "hi" };
