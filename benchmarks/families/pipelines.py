@@ -57,7 +57,7 @@ WORKLOADS = (
         blackLevel=25,
         whiteLevel=1023,
     ),
-    pipeline("stencil_chain", PICTURE | {"stages": 32}, TINY | {"stages": 13}),
+    pipeline("stencil_chain", PICTURE | {"stages": 32}, TINY),
     pipeline("max_filter", PICTURE | {"radius": 26}, TINY | {"W": 256}),
     pipeline("bilateral_grid", PICTURE | {"s_sigma": 8}, TINY, r_sigma=0.1),
     pipeline("conv_layer", {"N": 5, "H": 80, "W": 100, "CI": 128, "CO": 128}, {"N": 2, "H": 4, "W": 10, "CI": 8}),

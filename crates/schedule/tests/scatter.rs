@@ -5,9 +5,11 @@
 
 mod support;
 
-use support::{agrees, agrees_on_gpu, program, refused, refused_on_gpu};
+use support::{agrees, agrees_on_gpu, expect_agreement, program, refused, refused_on_gpu};
 use tilewright_ir::{LoopNest, print};
 use tilewright_polyhedral::{Verdict, prove};
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_target::Gpu;
 
 /// Checks that a schedule computes the program, and that the prover shows it.
 #[track_caller]
@@ -233,4 +235,28 @@ fn threads_that_cannot_wait_do_not_share_a_table() {
     let small = "def f(uint8(N) at) -> (h) { h(at(n) % 5) +=! at(n) }";
     let reason = refused_on_gpu(small, &[("N", 9)], "bind h.n -> thread.x").reason.to_string();
     assert!(reason.contains("no atomic operations on uint8"), "{reason}");
+}
+
+#[test]
+fn default_schedules_for_gpus_divide_scatters_of_few_rows() {
+    let gpu = Gpu::h200();
+    let loops = |source: &str, sizes: &[(&str, i64)]| {
+        let program = program(source, sizes);
+        let nest = apply(&program, &default_schedule(&program, &gpu), &gpu).unwrap();
+        expect_agreement(&program, &nest, 1);
+        assert_eq!(prove(&program, &nest), Verdict::Proved, "{}", print::nest(&nest));
+        print::nest(&nest)
+    };
+    // Threads of all blocks count into one table.
+    let histogram = loops(COUNT, &[("H", 200), ("W", 100)]);
+    assert!(histogram.contains("block.x block in 79") && histogram.contains("atomic h["), "{histogram}");
+    // The order of a float's sums stays, within each part.
+    let floats = "def floats(int32(E) to, float(E, D) x) -> (sum) {
+        float(50, D) sum
+        sum(to(e) % 50, d) +=! x(e, d)
+    }";
+    let floats = loops(floats, &[("E", 3000), ("D", 8)]);
+    assert!(floats.contains("sum_parts[") && !floats.contains("atomic"), "{floats}");
+    // Few terms are not worth it.
+    assert!(!loops(COUNT, SIZES).contains("atomic"));
 }

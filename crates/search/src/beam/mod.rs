@@ -22,6 +22,11 @@ const WIDEST: usize = 4;
 /// get a narrower beam, so that the search takes seconds.
 const KEPT: usize = 64;
 
+/// How much faster than the default schedule another one must be by the model to come before it.
+/// Smaller differences are within the errors of the model, and the default schedule knows more than
+/// the model about some programs.
+const LEAST_GAIN: f64 = 1.1;
+
 /// What a search may spend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BeamOptions {
@@ -33,8 +38,8 @@ pub struct BeamOptions {
 /// What a search has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeamResult {
-    /// Complete schedules, each with the time that the cost model predicts, in seconds. The fastest
-    /// is the first. The default schedule is among them, so no result is worse by the model.
+    /// Complete schedules, each with the time that the cost model predicts, in seconds, best first.
+    /// The default schedule is among them, and is the first if no other one is clearly faster.
     pub ranked: Vec<(Schedule, f64)>,
     /// The number of partial schedules whose cost was computed.
     pub states: usize,
@@ -59,14 +64,19 @@ pub fn search<'t>(
     // Whole programs are compared in the end: nests share caches, and the default schedule may
     // know better.
     let found = beam.iter().map(|state| state.partial.complete());
+    let default = default_schedule(program, target);
     let mut ranked: Vec<(Schedule, f64)> = Vec::new();
-    for schedule in found.chain([default_schedule(program, target)]) {
+    for schedule in found.chain([default.clone()]) {
         let is_new = ranked.iter().all(|(other, _)| *other != schedule);
         if is_new && let Ok(nest) = apply(program, &schedule, target) {
             ranked.push((schedule, model.estimate(&nest).seconds));
         }
     }
-    ranked.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let rank = |(schedule, seconds): &(Schedule, f64)| match *schedule == default {
+        true => seconds / LEAST_GAIN,
+        false => *seconds,
+    };
+    ranked.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
     Ok(BeamResult { ranked, states: search.states })
 }
 

@@ -6,7 +6,8 @@
 //! inside the block of another statement are distributed over its threads ([`mod@block`]).
 //! Results without a reduction are distributed over threads that have several adjacent results each
 //! ([`mod@lanes`]). The statements of an ordered loop become one kernel that runs the whole loop
-//! ([`mod@recurrences`]), and few long recurrences are computed in parts ([`mod@scans`]). All other
+//! ([`mod@recurrences`]), and few long recurrences are computed in parts ([`mod@scans`]). Scatters
+//! with few rows are distributed over all threads ([`mod@scatters`]). All other
 //! statements are distributed evenly over threads, with neighbouring threads at neighbours in
 //! memory.
 
@@ -17,6 +18,7 @@ mod outer_product;
 mod parts;
 mod recurrences;
 mod scans;
+mod scatters;
 
 use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
@@ -65,6 +67,7 @@ impl Planner<'_, Gpu> {
             return;
         }
         let _ = self.spread_recurrence(statement)
+            || self.try_steps(|planner| planner.spread_scatter(statement))
             || self.try_steps(|planner| planner.spread_combined(statement))
             || self.try_steps(|planner| planner.spread_tiles_of_parts(statement))
             || self.try_steps(|planner| planner.spread_tiles(statement))
