@@ -44,7 +44,7 @@ impl Planner<'_, Gpu> {
     fn spread_scatter_in_parts(&mut self, statement: StatementId) -> bool {
         let own = self.name_of(statement);
         let target = self.draft.statement(statement).target.tensor;
-        let table = self.draft.buffers[target.index()].buffer.elements() as i64;
+        let table = self.draft.buffers[target.index()].buffer.elements();
         let parts = (MOST_ELEMENTS / table.max(1)).min(self.machine.processors as i64);
         let reduced = self.loops_with(statement, LoopRole::Reduction);
         let Some(along) = reduced.into_iter().max_by_key(|var| self.trips(*var)) else { return false };
