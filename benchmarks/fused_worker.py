@@ -17,7 +17,6 @@ than measuring. Speaks JSON, one object a line; fused_contender.py has the other
 """
 
 import gc
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,6 @@ from pathlib import Path
 import gpu_worker
 import peer_worker
 from gpu_worker import first_line
-from peer_worker import die_with_parent, private_stdout
 
 COMPILE_OPTIONS = {"compiled": {}, "compiled_graphs": {"mode": "reduce-overhead"}}
 
@@ -117,25 +115,12 @@ class Server:
 
 
 def main():
-    die_with_parent()
-    answers = private_stdout()
-
-    def answer(message: dict):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
-    try:
+    def opened():
         target, threads = sys.argv[1:]
         device, about = open_place(target, int(threads))
-    except Exception as problem:
-        answer({"unavailable": first_line(problem)})
-        return
-    answer({"ready": about})
-    server = Server(device)
-    for line in sys.stdin:
-        answer(server.answer(json.loads(line)))
-        if server.is_lost():
-            sys.exit("the device does not go on after an error; it has to be opened again")
+        return Server(device), about
+
+    gpu_worker.serve(opened)
 
 
 if __name__ == "__main__":

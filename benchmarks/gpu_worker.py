@@ -190,7 +190,8 @@ def first_line(problem: Exception) -> str:
     return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 
-def main():
+def serve(opened):
+    """Speaks the protocol for the server that `opened` returns together with what to say when ready."""
     die_with_parent()
     answers = private_stdout()
 
@@ -199,16 +200,23 @@ def main():
         answers.flush()
 
     try:
-        device, about = open_device(int(sys.argv[1]))
+        server, about = opened()
     except Exception as problem:
         answer({"unavailable": first_line(problem)})
         return
     answer({"ready": about})
-    server = Server(device)
     for line in sys.stdin:
         answer(server.answer(json.loads(line)))
         if server.is_lost():
             sys.exit("the device does not go on after an error; it has to be opened again")
+
+
+def main():
+    def opened():
+        device, about = open_device(int(sys.argv[1]))
+        return Server(device), about
+
+    serve(opened)
 
 
 if __name__ == "__main__":

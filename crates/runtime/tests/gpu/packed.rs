@@ -211,7 +211,7 @@ const MIXED: Case = Case {
         split l.i -> o, v:2\nbind l.o -> thread.x\nvectorize l.v",
 };
 
-/// What is computed lane by lane: elements behind conditions on lanes, subscripts of data,
+/// Values that are computed lane by lane: elements behind conditions on lanes, subscripts of data,
 /// quotients by values, 32-bit sums whose bits are all needed, and words that would
 /// end after their tensor.
 const APART: Case = Case {

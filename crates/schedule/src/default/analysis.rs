@@ -10,8 +10,7 @@ use crate::draft::{LoopRole, StatementId};
 impl<M> Planner<'_, M> {
     /// The largest number of iterations of a loop.
     pub fn trips(&self, var: LoopVarId) -> i64 {
-        let around = self.draft.loops_around(var);
-        self.draft.ranges_of(&around).greatest_value(&self.draft.loop_of(var).extent).unwrap_or(1).max(1)
+        self.draft.trips(var)
     }
 
     /// The statement's own loops of one role, outermost first.
@@ -22,7 +21,7 @@ impl<M> Planner<'_, M> {
 
     /// The number of points that a statement computes.
     pub fn points(&self, statement: StatementId) -> f64 {
-        self.draft.path(statement).iter().map(|var| self.trips(*var) as f64).product()
+        self.draft.points(statement)
     }
 
     /// The distance in memory that an access moves with a loop.

@@ -130,10 +130,7 @@ impl<'a, M> Planner<'a, M> {
 
     /// The name of a loop, as steps use it.
     pub fn loop_name(&self, var: tilewright_ir::nest::LoopVarId) -> LoopName {
-        let own = self.draft.loop_of(var);
-        let inside = || self.draft.first_statement(self.draft.body_of(var));
-        let statement = own.owner.or_else(inside).expect("a loop has a statement inside");
-        self.name_of(statement).loop_named(own.name.clone())
+        self.draft.loop_name(var)
     }
 
     /// The name of a statement.

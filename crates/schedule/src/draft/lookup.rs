@@ -98,6 +98,14 @@ impl Draft<'_> {
         found.filter(|id| !self.buffers[id.index()].is_removed)
     }
 
+    /// The name of a loop, as steps use it.
+    pub fn loop_name(&self, var: LoopVarId) -> LoopName {
+        let own = self.loop_of(var);
+        let statement = own.owner.or_else(|| self.first_statement(self.body_of(var)));
+        let statement = statement.expect("a loop has a statement inside");
+        self.statement(statement).name.loop_named(own.name.clone())
+    }
+
     /// The name `STATEMENT.LOOP` of a loop, for messages.
     pub fn qualified_loop_name(&self, var: LoopVarId) -> String {
         let own = self.loop_of(var);

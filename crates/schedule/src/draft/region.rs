@@ -11,7 +11,7 @@ use tilewright_ir::nest::{Access, Atom, BufferId, IndexExpr, LoopVarId};
 
 use super::multiples::round_up_quotients;
 use super::simplify::{Ranges, split_clamp};
-use super::{Draft, StatementId};
+use super::{Draft, Parent, StatementId};
 
 /// At most `extent` integers from `low` on, inside the tensor unless the dimension is padded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +108,30 @@ impl Draft<'_> {
             Some((without_clamps(&low, End::Low, &outer), without_clamps(&high, End::High, &outer)))
         });
         join(bounds).map(|(low, high)| (outer.simplify(&low), outer.simplify(&high)))
+    }
+
+    /// The largest number of iterations of a loop.
+    pub fn trips(&self, var: LoopVarId) -> i64 {
+        let around = self.ranges_of(&self.loops_around(var));
+        around.greatest_value(&self.loop_of(var).extent).unwrap_or(1).max(1)
+    }
+
+    /// The number of points that a statement computes.
+    pub fn points(&self, statement: StatementId) -> f64 {
+        self.path(statement).iter().map(|var| self.trips(*var) as f64).product()
+    }
+
+    /// The average number of times that each point of a tensor would be computed at a loop.
+    pub fn repetition(&self, tensor: BufferId, at: LoopVarId) -> f64 {
+        let rounds: f64 = self.loops_up_to(at).iter().map(|var| self.trips(*var) as f64).product();
+        // A loop that computes a scatter visits all points, whichever elements are needed.
+        if self.writers(Parent::Body, tensor).into_iter().any(|id| self.is_scatter(id)) {
+            return rounds;
+        }
+        let reads = self.readers(Parent::Loop(at), tensor);
+        let region = self.footprint(tensor, &reads, Some(at));
+        let part: f64 = region.iter().map(|interval| interval.extent as f64).product();
+        rounds * part / self.buffers[tensor.index()].buffer.elements() as f64
     }
 
     /// The loop and all loops around it, outermost first.

@@ -85,10 +85,10 @@ impl<'a> PartialSchedule<'a> {
         }
         let around = self.common_loops(&readers);
         for (depth, var) in around.iter().enumerate() {
-            let at = self.loop_name(*var);
+            let at = self.draft.loop_name(*var);
             choices.extend(self.piece(stage, &at));
             if depth > 0 {
-                choices.extend(self.sliding(stage, &at, &self.loop_name(around[0])));
+                choices.extend(self.sliding(stage, &at, &self.draft.loop_name(around[0])));
             }
         }
         if let Some(host) = around.first().and_then(|outermost| self.draft.loop_of(*outermost).owner) {
@@ -124,28 +124,15 @@ impl<'a> PartialSchedule<'a> {
 
     /// The average number of times that each point of a stage would be computed at a loop.
     fn repetition(&self, stage: StageId, at: &LoopName) -> Option<f64> {
-        let at = self.draft.find_loop(at).ok()?;
-        let reads = self.draft.readers(Parent::Loop(at), stage.0);
-        let region = self.draft.footprint(stage.0, &reads, Some(at));
-        let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var)).product();
-        let part: f64 = region.iter().map(|interval| interval.extent as f64).product();
-        Some(rounds * part / self.draft.buffers[stage.0.index()].buffer.elements() as f64)
+        Some(self.draft.repetition(stage.0, self.draft.find_loop(at).ok()?))
     }
 
     /// Whether one access reads the stage, and each of its points at most once.
     fn is_used_once(&self, stage: StageId) -> bool {
-        let points =
-            |id: &StatementId| self.draft.path(*id).iter().map(|var| self.trips(*var)).product::<f64>();
         let reads = self.draft.readers(Parent::Body, stage.0);
         let [(reader, _)] = reads.as_slice() else { return false };
-        let own: f64 = self.draft.writers(Parent::Body, stage.0).iter().map(points).sum();
-        points(reader) <= own
-    }
-
-    /// The largest number of iterations of a loop.
-    fn trips(&self, var: LoopVarId) -> f64 {
-        let around = self.draft.ranges_of(&self.draft.loops_around(var));
-        around.greatest_value(&self.draft.loop_of(var).extent).unwrap_or(1).max(1) as f64
+        let writers = self.draft.writers(Parent::Body, stage.0).into_iter();
+        self.draft.points(*reader) <= writers.map(|id| self.draft.points(id)).sum()
     }
 
     fn compute_at(&self, stage: StageId, at: &LoopName, storage: Option<Storage>) -> Step {
@@ -154,10 +141,10 @@ impl<'a> PartialSchedule<'a> {
 
     /// The stage in rows or strips of rows of a nest that has none yet.
     fn in_rows(&self, stage: StageId, host: StatementId, row: LoopVarId) -> Vec<Choice<'a>> {
-        let target = self.loop_name(row);
+        let target = self.draft.loop_name(row);
         let own = self.draft.loops_owned_by(host).into_iter();
         let others: Vec<LoopName> =
-            own.take_while(|var| *var != row).map(|var| self.loop_name(var)).collect();
+            own.take_while(|var| *var != row).map(|var| self.draft.loop_name(var)).collect();
         let mut found = Vec::new();
         if !others.is_empty() {
             let loops = [vec![target.clone()], others.clone()].concat();
@@ -222,12 +209,5 @@ impl<'a> PartialSchedule<'a> {
                 && own.extent.as_constant().is_some_and(|rows| rows >= LEAST_ROWS)
         };
         own.into_iter().filter(is_row).collect()
-    }
-
-    fn loop_name(&self, var: LoopVarId) -> LoopName {
-        let own = self.draft.loop_of(var);
-        let statement = own.owner.or_else(|| self.draft.first_statement(self.draft.body_of(var)));
-        let statement = statement.expect("a loop has a statement inside");
-        self.draft.statement(statement).name.loop_named(own.name.clone())
     }
 }

@@ -27,7 +27,7 @@ const KEPT: usize = 64;
 /// the model about some programs.
 const LEAST_GAIN: f64 = 1.1;
 
-/// What a search may spend.
+/// The effort of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BeamOptions {
     /// The number of partial schedules that are kept after each decision. If absent, the number of
@@ -35,7 +35,7 @@ pub struct BeamOptions {
     pub width: Option<usize>,
 }
 
-/// What a search has found.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeamResult {
     /// Complete schedules, each with the time that the cost model predicts, in seconds, best first.

@@ -97,21 +97,8 @@ impl Planner<'_, Cpu> {
         // parallel and as vectors only where they are outermost and innermost.
         !self.is_recurrent(tensor)
             && !self.splits_operand_uses(tensor, at)
-            && self.repetition(tensor, at) <= most
+            && self.draft.repetition(tensor, at) <= most
             && self.try_step(step)
-    }
-
-    /// The average number of times that each point of a tensor would be computed at a loop.
-    fn repetition(&self, tensor: BufferId, at: LoopVarId) -> f64 {
-        let reads = self.draft.readers(Parent::Loop(at), tensor);
-        let buffer = &self.draft.buffers[tensor.index()].buffer;
-        let region = self.draft.footprint(tensor, &reads, Some(at));
-        let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var) as f64).product();
-        let part: f64 = region.iter().map(|interval| interval.extent as f64).product();
-        match self.is_scattered(tensor) {
-            true => rounds,
-            false => rounds * part / (buffer.elements() as f64),
-        }
     }
 
     /// Returns true when the rows of a tensor are computed together from a packed operand, as in a
@@ -148,12 +135,5 @@ impl Planner<'_, Cpu> {
         let is_ordered = |var: &LoopVarId| self.draft.loop_of(*var).role == LoopRole::Ordered;
         let writers = self.draft.writers(Parent::Body, tensor);
         writers.iter().any(|id| self.draft.path(*id).iter().any(is_ordered))
-    }
-
-    /// Returns true when data chooses the elements of a tensor. A loop that computes the tensor
-    /// then visits all points, whichever elements are needed.
-    fn is_scattered(&self, tensor: BufferId) -> bool {
-        let writers = self.draft.writers(Parent::Body, tensor);
-        writers.iter().any(|id| self.draft.is_scatter(*id))
     }
 }
