@@ -10,6 +10,7 @@ use tilewright_ir::nest::{Access, Axis, LoopKind, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::THREADS;
+use super::combined::SHORTEST_SHARED;
 use crate::analysis::{Stride, iterations};
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, Parent, StatementId};
@@ -33,7 +34,9 @@ impl Planner<'_, Gpu> {
         let trips = iterations(loops.iter().map(|var| self.trips(*var)));
         if let (true, Some(last)) = (reduces, loops.last()) {
             self.transpose_constants(statement, *last);
-            if self.try_steps(|planner| planner.spread_parts_in_block(statement, &loops)) {
+            if self.try_steps(|planner| planner.combine_in_block(statement, trips))
+                || self.try_steps(|planner| planner.spread_parts_in_block(statement, &loops))
+            {
                 return true;
             }
         }
@@ -55,6 +58,20 @@ impl Planner<'_, Gpu> {
             })
             && self.bind(own.loop_named(thread), ParallelUnit::Thread(Axis::X))
             && self.keep_total_in_register(statement, own.loop_named(outer))
+    }
+
+    /// Lets all threads of the block share a reduction with a single result in the block.
+    fn combine_in_block(&mut self, statement: StatementId, results: i64) -> bool {
+        let own = self.name_of(statement);
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let length = iterations(reduced.iter().map(|var| self.trips(*var)));
+        if results != 1 || length < SHORTEST_SHARED {
+            return false;
+        }
+        let names = reduced.iter().map(|var| self.loop_name(*var)).collect();
+        let Some(along) = self.fuse_nested(&own, names, "along") else { return false };
+        let threads = self.threads_in_block(statement, length);
+        self.combine_along(&own, along, length, threads)
     }
 
     /// Splits a reduction with few results into parts, one for each thread of the block, and adds

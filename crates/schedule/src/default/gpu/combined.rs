@@ -18,7 +18,7 @@ use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, ParallelUnit, StatementName, Step};
 
 /// The shortest reduction that threads share.
-const SHORTEST_SHARED: i64 = 32;
+pub(super) const SHORTEST_SHARED: i64 = 32;
 /// The fewest iterations of a thread for which a block shares a result, rather than a warp.
 const WORTH_BLOCK: i64 = 4;
 /// The fewest iterations of a thread within a part.
@@ -171,16 +171,24 @@ impl Planner<'_, Gpu> {
         if !spread {
             return false;
         }
-        if shared.length <= lanes {
-            return self.bind(shared.along.clone(), ParallelUnit::Thread(Axis::X));
+        self.combine_along(own, shared.along.clone(), shared.length, lanes)
+    }
+
+    /// Lets so many threads share a reduction along a loop: each has a partial result, and the
+    /// partial results are combined in the end.
+    pub(super) fn combine_along(
+        &mut self,
+        own: &StatementName,
+        along: LoopName,
+        length: i64,
+        lanes: i64,
+    ) -> bool {
+        if length <= lanes {
+            return self.bind(along, ParallelUnit::Thread(Axis::X));
         }
         let (turn, lane) = (self.unused_name("round"), self.unused_name("lane"));
         let totals = StatementName::first(self.unused_name(&format!("{}_lanes", without_dots(&own.tensor))));
-        let split = Step::Split {
-            target: shared.along.clone(),
-            outer: turn.clone(),
-            inner: vec![(lane.clone(), lanes)],
-        };
+        let split = Step::Split { target: along, outer: turn.clone(), inner: vec![(lane.clone(), lanes)] };
         self.try_step(split)
             && self
                 .try_step(Step::Rfactor { target: own.loop_named(lane.clone()), name: totals.tensor.clone() })

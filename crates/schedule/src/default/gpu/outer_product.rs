@@ -7,14 +7,14 @@
 //! the columns of the tile come from several rows. Where there would be few blocks, tiles are
 //! smaller, and a long reduction is split into parts with blocks of their own.
 
-use tilewright_ir::nest::{Access, Atom, Axis, LoopVarId};
+use tilewright_ir::nest::{Access, Atom, Axis, BufferId, LoopVarId};
 use tilewright_target::Gpu;
 
 use super::WORTH_TILES;
 use crate::analysis::iterations;
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
+use crate::step::{LayoutDim, LoopLevel, LoopName, ParallelUnit, PromoteScope, StatementName, Step};
 
 /// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
 /// GPU busy is taken. Along columns, the first of which at least `LEAST_USED_PERCENT` percent are
@@ -34,6 +34,9 @@ const STAGED_STEPS: i64 = 16;
 const BLOCKS_PER_MULTIPROCESSOR: f64 = 2.0;
 const LEAST_STEPS: i64 = 32;
 const MOST_PARTS: i64 = 16;
+/// The bytes of the widest access to shared memory. Rows are padded by as many, so that they begin
+/// in different banks.
+const WIDEST_ACCESS: i64 = 16;
 
 /// The roles of a reduction's loops in the tiling.
 struct Tiled {
@@ -104,7 +107,7 @@ impl Planner<'_, Gpu> {
             && own.iter().all(|own| self.try_step(Step::Unroll(own.clone())))
             && self.keep_in_registers(&name, block.clone());
         if bound {
-            self.stage_operands(statement, staged.last().unwrap_or(&block));
+            self.stage_operands(statement, staged.last().unwrap_or(&block), own);
         }
         bound
     }
@@ -236,24 +239,68 @@ impl Planner<'_, Gpu> {
         })
     }
 
-    /// Stages operands that several threads read in shared memory.
-    fn stage_operands(&mut self, statement: StatementId, at: &LoopName) {
+    /// Stages operands that several threads read in shared memory. `own` are the loops over the
+    /// results of a thread.
+    fn stage_operands(&mut self, statement: StatementId, at: &LoopName, own: &[LoopName; 2]) {
         let target = self.draft.statement(statement).target.tensor;
         let mut tensors: Vec<_> =
             self.draft.statement(statement).reads().iter().map(|read| read.tensor).collect();
         tensors.sort();
         tensors.dedup();
         for tensor in tensors.into_iter().filter(|tensor| *tensor != target) {
-            let tensor = self.draft.buffers[tensor.index()].buffer.name.clone();
-            let name = self.unused_name(&format!("{}_shared", without_dots(&tensor)));
-            self.try_steps(|planner| {
-                let place = LoopLevel::Loop(at.clone());
-                let promote = Step::promote(tensor, place, &name, PromoteScope::Shared, Vec::new());
-                let copied = planner.try_step(promote) && planner.fits_shared_memory(at);
-                let copy = planner.draft.find_statement(&StatementName::first(name));
-                copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))
-            });
+            let turned = self.results_last(statement, tensor, own);
+            let stage = |planner: &mut Self, dims: Option<&[usize]>| {
+                planner.try_steps(|planner| planner.stage_operand(tensor, at, dims))
+            };
+            let _ = turned.is_some_and(|dims| stage(self, Some(&dims))) || stage(self, None);
         }
+    }
+
+    /// Stages one operand, with its dimensions in this order where one is given.
+    fn stage_operand(&mut self, tensor: BufferId, at: &LoopName, dims: Option<&[usize]>) -> bool {
+        let buffer = &self.draft.buffers[tensor.index()].buffer;
+        let (bytes, tensor) = (buffer.dtype.bytes() as i64, buffer.name.clone());
+        let name = self.unused_name(&format!("{}_shared", without_dots(&tensor)));
+        let whole = |dimension: &usize| LayoutDim { dimension: *dimension, modulo: None, divide: None };
+        let layout = dims.unwrap_or_default().iter().map(whole).collect();
+        let place = LoopLevel::Loop(at.clone());
+        let mut promote = Step::promote(tensor, place, &name, PromoteScope::Shared, layout);
+        if let (Step::Promote { pad, .. }, Some(_)) = (&mut promote, dims) {
+            *pad = WIDEST_ACCESS / bytes;
+        }
+        let own = StatementName::first(name);
+        let copied = self.try_step(promote)
+            && self.fits_shared_memory(at)
+            && dims.is_none_or(|dims| self.copy_in_order(&own, dims));
+        copied && self.draft.find_statement(&own).is_ok_and(|copy| self.spread_in_block(copy))
+    }
+
+    /// Reorders the loops of a copy so that they walk the dimensions of the tensor in their order,
+    /// which `dims` gives for each loop.
+    fn copy_in_order(&mut self, own: &StatementName, dims: &[usize]) -> bool {
+        let mut loops: Vec<(usize, LoopName)> =
+            dims.iter().enumerate().map(|(at, dim)| (*dim, own.loop_named(format!("l{at}")))).collect();
+        loops.sort_by_key(|(dim, _)| *dim);
+        self.try_step(Step::Reorder { loops: loops.into_iter().map(|(_, name)| name).collect() })
+    }
+
+    /// The dimensions of an operand with the one last along which a thread has several results, if
+    /// it is not last anyway. Neighbouring threads then read neighbours in shared memory, and a
+    /// thread reads its elements at once.
+    fn results_last(
+        &self,
+        statement: StatementId,
+        tensor: BufferId,
+        own: &[LoopName; 2],
+    ) -> Option<Vec<usize>> {
+        let reads = self.draft.statement(statement).reads();
+        let mut reads = reads.iter().filter(|read| read.tensor == tensor);
+        let (Some(read), None) = (reads.next(), reads.next()) else { return None };
+        let results: Vec<LoopVarId> = own.iter().filter_map(|name| self.draft.find_loop(name).ok()).collect();
+        let rank = read.indices.len();
+        let moves = |at: &usize| results.iter().any(|var| read.indices[*at].mentions(*var));
+        let [along] = (0..rank).filter(moves).collect::<Vec<usize>>()[..] else { return None };
+        (along + 1 < rank).then(|| (0..rank).filter(|at| *at != along).chain([along]).collect())
     }
 
     /// Returns true when the buffers that are staged at a loop fit the shared memory of a block.
