@@ -12,6 +12,7 @@
 //! copy. [`PartialSchedule::changed_nests`] tells which nests differ, so that a search computes the
 //! cost of these alone.
 
+mod blocks;
 mod placements;
 
 use tilewright_ir::{LoopNest, Program};

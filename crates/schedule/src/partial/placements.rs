@@ -83,7 +83,18 @@ impl<'a> PartialSchedule<'a> {
             }
             choices.push(Choice { placement: Placement::Inline, next });
         }
-        let around = self.common_loops(&readers);
+        if self.draft.capabilities.grid.is_some() {
+            choices.extend(self.in_blocks(stage, &readers));
+            return choices;
+        }
+        choices.extend(self.in_loops(stage, &readers));
+        choices
+    }
+
+    /// The loops of the readers at which a stage can be computed.
+    fn in_loops(&self, stage: StageId, readers: &[StatementId]) -> Vec<Choice<'a>> {
+        let mut choices = Vec::new();
+        let around = self.common_loops(readers);
         for (depth, var) in around.iter().enumerate() {
             let at = self.draft.loop_name(*var);
             choices.extend(self.piece(stage, &at));
@@ -100,7 +111,7 @@ impl<'a> PartialSchedule<'a> {
     }
 
     /// A stage that each iteration of a loop computes as far as it needs it.
-    fn piece(&self, stage: StageId, at: &LoopName) -> Option<Choice<'a>> {
+    pub(super) fn piece(&self, stage: StageId, at: &LoopName) -> Option<Choice<'a>> {
         if self.repetition(stage, at)? > MOST_REPETITION {
             return None;
         }
@@ -178,14 +189,20 @@ impl<'a> PartialSchedule<'a> {
     /// The loops around all of these statements in which something can be computed for them,
     /// outermost first. The loop along which a statement has vectors is left out.
     fn common_loops(&self, statements: &[StatementId]) -> Vec<LoopVarId> {
+        let mut common = self.loops_around_all(statements);
+        common.retain(|var| !self.is_along_vectors(*var));
+        common
+    }
+
+    /// The loops around all of these statements, outermost first.
+    pub(super) fn loops_around_all(&self, statements: &[StatementId]) -> Vec<LoopVarId> {
         let paths: Vec<Vec<LoopVarId>> = statements.iter().map(|id| self.draft.path(*id)).collect();
         let is_common = |at: &usize| paths.iter().all(|path| path.get(*at) == paths[0].get(*at));
-        let common = (0..paths[0].len()).take_while(is_common).map(|at| paths[0][at]);
-        common.filter(|var| !self.is_along_vectors(*var)).collect()
+        (0..paths[0].len()).take_while(is_common).map(|at| paths[0][at]).collect()
     }
 
     /// Whether a loop is the innermost of the result's dimensions of its statement.
-    fn is_along_vectors(&self, var: LoopVarId) -> bool {
+    pub(super) fn is_along_vectors(&self, var: LoopVarId) -> bool {
         let Some(owner) = self.draft.loop_of(var).owner else { return false };
         let target = &self.draft.statement(owner).target;
         target.indices.last().is_some_and(|index| index.mentions(var))
