@@ -548,7 +548,7 @@ fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
 }
 
 /// Calls `visit` for every access of an expression, including those in subscripts.
-pub(in crate::cost) fn visit_loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
+pub(super) fn visit_loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
     if let ExprKind::Load(access) = &expr.kind {
         visit(access);
         for factor in access.indices.iter().flat_map(|index| index.terms()).flat_map(|term| &term.factors) {

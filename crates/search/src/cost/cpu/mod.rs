@@ -49,10 +49,10 @@ use tilewright_target::Cpu;
 
 use frames::{FrameKind, Frames};
 use instructions::Counter;
-pub(super) use instructions::visit_loads;
 pub use machine::Machine;
 pub use model::Model;
 pub(super) use operations::operation_cost;
+pub(super) use shared::{Shares, shares};
 use traffic::Traffic;
 
 /// The number of pieces that a thread takes from a parallel loop each time that the remaining work
@@ -207,6 +207,6 @@ impl<'a> Walk<'a> {
         self.counter.store(&self.frames, store);
         self.traffic.record(&self.frames, &store.target, true);
         let Walk { frames, traffic, .. } = self;
-        visit_loads(&store.value, &mut |access| traffic.record(frames, access, false));
+        instructions::visit_loads(&store.value, &mut |access| traffic.record(frames, access, false));
     }
 }

@@ -14,7 +14,7 @@ use super::footprint::Region;
 
 /// For an expression, identified by its address, the share of its copies that remain; 1 for
 /// expressions without an entry.
-pub(super) type Shares = HashMap<*const Expr, f64>;
+pub(in crate::cost) type Shares = HashMap<*const Expr, f64>;
 
 /// The shape of a value that depends on memory, without the position of its first load.
 struct ValueShape<'e> {
@@ -30,7 +30,7 @@ struct ValueGroup {
 }
 
 /// The shares of all values in an expression. `trips` returns the trip counts of unrolled loops.
-pub(super) fn shares(value: &Expr, trips: &dyn Fn(LoopVarId) -> f64) -> Shares {
+pub(in crate::cost) fn shares(value: &Expr, trips: &dyn Fn(LoopVarId) -> f64) -> Shares {
     if !loads_repeatedly(value) {
         return Shares::new();
     }

@@ -7,7 +7,7 @@ use example_lines::{Line, own_lines};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, schedule_by_rules, text};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::VectorInstructions;
 
@@ -196,7 +196,7 @@ fn every_schedule_has_a_time() {
             let space = Space::new(&program, &cpu);
             let drawn: Vec<Point> = (0..6).filter_map(|_| space.knobs().sample(&mut rng)).collect();
             let drawn = drawn.iter().filter_map(|point| space.decode(point).ok());
-            for schedule in drawn.chain([default_schedule(&program, &cpu)]) {
+            for schedule in drawn.chain([schedule_by_rules(&program, &cpu)]) {
                 let Ok(nest) = apply(&program, &schedule, &cpu) else { continue };
                 let found = estimate(&nest, &cpu, &machine);
                 assert!(

@@ -11,6 +11,8 @@ use tilewright_ir::nest::{Access, Atom, LoopVarId};
 
 /// The size of a sector, the unit of transfer of global memory, in bytes.
 pub(super) const SECTOR_BYTES: i64 = 32;
+/// The size of a line of the cache of a multiprocessor, in bytes.
+const LINE_BYTES: i64 = 128;
 /// The number of banks of shared memory, and the bytes that each bank delivers in one cycle.
 const BANKS: i64 = 32;
 const BANK_BYTES: i64 = 4;
@@ -34,6 +36,8 @@ pub(super) struct AccessCost {
     pub bank_cycles: f64,
     /// The number of sectors of global memory.
     pub sectors: f64,
+    /// The number of lines of the cache of a multiprocessor, which delivers one at a time.
+    pub lines: f64,
 }
 
 impl Pattern {
@@ -95,13 +99,15 @@ impl Pattern {
         AccessCost {
             width: self.width as f64,
             bank_cycles: self.bank_cycles(warp, size),
-            sectors: self.sectors(size),
+            sectors: self.pieces(size, SECTOR_BYTES),
+            lines: self.pieces(size, LINE_BYTES),
         }
     }
 
-    fn sectors(&self, size: i64) -> f64 {
+    /// The number of pieces of memory of some bytes that the lanes touch.
+    fn pieces(&self, size: i64, bytes: i64) -> f64 {
         let all = self.addresses.iter().flat_map(|place| {
-            let (first, last) = (place.div_euclid(SECTOR_BYTES), (place + size - 1).div_euclid(SECTOR_BYTES));
+            let (first, last) = (place.div_euclid(bytes), (place + size - 1).div_euclid(bytes));
             first..=last
         });
         all.collect::<BTreeSet<i64>>().len() as f64

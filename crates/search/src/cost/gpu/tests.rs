@@ -1,5 +1,5 @@
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, schedule_by_rules, text};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::Gpu;
 
@@ -18,7 +18,7 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
 fn expected(source: &str, sizes: &[(&str, i64)], steps: &str) -> Estimate {
     let (program, gpu) = (program(source, sizes), Gpu::h200());
     let schedule = match steps {
-        "" => default_schedule(&program, &gpu),
+        "" => schedule_by_rules(&program, &gpu),
         steps => text::parse(steps).schedule,
     };
     let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));

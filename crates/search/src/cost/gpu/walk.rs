@@ -1,10 +1,11 @@
 //! Traverses a loop nest and adds up, for each of its kernels, the work of one thread block
 //! ([`Block`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tilewright_ir::nest::{
-    Access, Axis, BufferId, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store, Sync,
+    Access, Atom, Axis, BufferId, Expr, ExprKind, For, IndexExpr, LoopKind, LoopVarId, Scope, Stmt, Store,
+    Sync,
 };
 use tilewright_ir::walk::any_loop;
 use tilewright_ir::{BinaryOp, LoopNest};
@@ -12,7 +13,7 @@ use tilewright_target::Gpu;
 
 use super::cache;
 use super::lanes::{AccessCost, Pattern};
-use crate::cost::cpu::operation_cost;
+use crate::cost::cpu::{Shares, operation_cost, shares};
 
 /// The assumed probability of the unlikely side of a branch.
 const UNLIKELY: f64 = 0.05;
@@ -21,11 +22,12 @@ const UNLIKELY: f64 = 0.05;
 const PER_ITERATION: f64 = 4.0;
 /// The number of instructions for the address of an access.
 const PER_ADDRESS: f64 = 1.0;
+/// The number of instructions of an index division by a number, and of an index minimum.
+const INDEX_DIVISION: f64 = 5.0;
+const INDEX_MINIMUM: f64 = 1.0;
 
 /// The number of instructions of one round in which threads pass on their partial results.
 const COMBINE_INSTRUCTIONS: f64 = 2.0;
-/// The number of sectors that the cache of a multiprocessor delivers in one access.
-const SECTORS_PER_ACCESS: f64 = 4.0;
 
 /// The work of a block, in warp instructions and similar units.
 #[derive(Clone, Debug, Default)]
@@ -118,6 +120,8 @@ impl<'a> Walk<'a> {
                 Stmt::For(own) => self.run_loop(own),
                 Stmt::If(own) => {
                     let (before, registers) = (self.share, self.block.registers);
+                    let conditions = own.conditions.len() as f64;
+                    self.block.instructions += conditions * self.runs() * self.warps();
                     self.stmts(&own.then);
                     if !own.otherwise.is_empty() {
                         self.share = before * UNLIKELY;
@@ -211,7 +215,8 @@ impl<'a> Walk<'a> {
         let warps = self.warps();
         let together = self.uniform_select_lanes(&store.value);
         let runs = self.runs() / together.unwrap_or(1.0);
-        let operations = arithmetic(&store.value) + f64::from(u8::from(store.reduce.is_some()));
+        let shared = self.shared_values(&store.value);
+        let operations = arithmetic(&store.value, &shared) + f64::from(u8::from(store.reduce.is_some()));
         // A product that is added is one multiply-add instruction.
         let fused = store.reduce.is_some() && matches!(&store.value.kind, ExprKind::Binary(BinaryOp::Mul, _));
         let operations = if fused { operations - 1.0 } else { operations };
@@ -219,17 +224,54 @@ impl<'a> Walk<'a> {
         self.block.instructions += operations * runs * warps;
         self.block.chain += operations * runs;
         let mut loads = Vec::new();
-        crate::cost::cpu::visit_loads(&store.value, &mut |access| loads.push(access));
+        visit_loads(&store.value, &mut |load, access| {
+            loads.push((access, shared.get(&load).copied().unwrap_or(1.0)));
+        });
+        self.address_operations(loads.iter().map(|(access, _)| *access).chain([&store.target]), warps);
         let certain = store.value.certain_loads();
-        for access in loads {
+        for (access, distinct) in loads {
             let kind = if together.is_some() || certain.contains(&access) {
                 AccessKind::Load
             } else {
                 AccessKind::GuardedLoad
             };
-            self.access(access, warps, kind);
+            self.access(access, warps, kind, distinct);
         }
-        self.access(&store.target, warps, AccessKind::Store);
+        self.access(&store.target, warps, AccessKind::Store, 1.0);
+    }
+
+    /// The values that the innermost unrolled iterations of a statement share.
+    fn shared_values(&self, value: &Expr) -> Shares {
+        let written_out = self.loops.iter().rev().take_while(|own| own.kind == LoopKind::Unrolled);
+        let trips: HashMap<LoopVarId, f64> = written_out.map(|own| (own.var, own.trips)).collect();
+        shares(value, &|var| trips.get(&var).copied().unwrap_or(1.0))
+    }
+
+    /// Counts the divisions and minima in the subscripts of a statement. Each is computed once for
+    /// all its uses, in the loops that it depends on.
+    fn address_operations<'e>(&mut self, accesses: impl Iterator<Item = &'e Access>, warps: f64) {
+        let mut counted: BTreeSet<&Atom> = BTreeSet::new();
+        for index in accesses.flat_map(|access| &access.indices) {
+            index.visit_atoms(&mut |atom| {
+                counted.insert(atom);
+            });
+        }
+        for atom in counted {
+            let (pair, instructions) = match atom {
+                Atom::FloorDiv(pair) | Atom::Mod(pair) => (pair, division(&pair.1)),
+                Atom::Min(pair) | Atom::Max(pair) => (pair, INDEX_MINIMUM),
+                _ => continue,
+            };
+            let runs: f64 = self
+                .loops
+                .iter()
+                .filter(|own| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)))
+                .filter(|own| pair.0.mentions(own.var) || pair.1.mentions(own.var))
+                .map(|own| own.trips)
+                .product();
+            self.block.instructions += instructions * runs * self.share * warps;
+            self.block.chain += instructions * runs * self.share;
+        }
     }
 
     /// The number of lanes of the vector, if the value is a selection whose condition is the same
@@ -241,34 +283,36 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts an access. It executes in the loops that it depends on and in the loops around them.
-    /// Values that unrolled iterations share are loaded once.
-    fn access(&mut self, access: &Access, warps: f64, kind: AccessKind) {
+    /// Values that unrolled iterations share are loaded once: `distinct` is the share of the loads
+    /// that remain.
+    fn access(&mut self, access: &Access, warps: f64, kind: AccessKind, distinct: f64) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
         }
         let mentioned = |var: LoopVarId| access.indices.iter().any(|index| index.mentions(var));
         let innermost = self.loops.iter().rposition(|own| mentioned(own.var)).unwrap_or(0);
-        let mut runs = self.share;
+        let mut runs = self.share * distinct;
         for (at, own) in self.loops.iter().enumerate() {
             let written_out = matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector);
             let counts = match own.kind {
                 LoopKind::Block(_) | LoopKind::Thread(_) => false,
-                _ if written_out => mentioned(own.var),
+                _ if written_out => mentioned(own.var) || self.has_loop_between(at, innermost),
                 _ => at <= innermost || kind == AccessKind::Store,
             };
             runs *= if counts { own.trips } else { 1.0 };
         }
         let pattern =
             Pattern::of(self.nest, access, &self.thread_loops(), &self.widenable_loops(access, kind));
-        let AccessCost { width, bank_cycles: turns, sectors } = pattern.cost(self.gpu.warp.max(1) as i64);
+        let AccessCost { width, bank_cycles: turns, sectors, lines } =
+            pattern.cost(self.gpu.warp.max(1) as i64);
         let instructions = runs / width;
         self.block.instructions += instructions * warps * (1.0 + PER_ADDRESS / width);
         self.block.chain += instructions;
         match buffer.scope {
             Scope::Shared => self.block.bank_accesses += instructions * warps * turns,
             _ => {
-                self.block.bank_accesses += instructions * warps * (sectors / SECTORS_PER_ACCESS).max(1.0);
+                self.block.bank_accesses += instructions * warps * lines.max(1.0);
                 let requested = instructions * warps * sectors;
                 let fetched = self.share * cache::fetched_sectors(self.nest, access, &self.loops_of_block());
                 self.block.sectors +=
@@ -277,6 +321,13 @@ impl<'a> Walk<'a> {
                 self.tensors.insert(access.tensor, bytes);
             }
         }
+    }
+
+    /// Whether a loop that is not written out is inside the one at a position, up to another one.
+    /// What a thread loads there in one copy of the outer loop is gone in the next.
+    fn has_loop_between(&self, at: usize, innermost: usize) -> bool {
+        let inside = self.loops.get(at + 1..=innermost).unwrap_or_default();
+        inside.iter().any(|own| matches!(own.kind, LoopKind::Serial | LoopKind::Parallel))
     }
 
     /// The loops of the block around the current statement, outermost first.
@@ -342,14 +393,35 @@ fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mu
     }
 }
 
-/// The number of instructions of an expression. Divisions and functions take several.
-fn arithmetic(expr: &Expr) -> f64 {
+/// The number of instructions of an expression. Divisions and functions take several, and values
+/// that are computed several times count once.
+fn arithmetic(expr: &Expr, shared: &Shares) -> f64 {
     let own = match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => 0.0,
         _ => {
             let cost = operation_cost(expr);
-            cost.instructions + 8.0 * cost.divisions
+            let distinct = shared.get(&std::ptr::from_ref(expr)).copied().unwrap_or(1.0);
+            distinct * (cost.instructions + 8.0 * cost.divisions)
         }
     };
-    own + expr.operands().iter().map(arithmetic).sum::<f64>()
+    own + expr.operands().iter().map(|operand| arithmetic(operand, shared)).sum::<f64>()
+}
+
+/// Calls `visit` for every load of an expression, including those in subscripts.
+fn visit_loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(*const Expr, &'e Access)) {
+    if let ExprKind::Load(access) = &expr.kind {
+        visit(expr, access);
+        for factor in access.indices.iter().flat_map(|index| index.terms()).flat_map(|term| &term.factors) {
+            if let Atom::Data(data) = factor {
+                visit_loads(&data.value, visit);
+            }
+        }
+    }
+    expr.operands().iter().for_each(|operand| visit_loads(operand, visit));
+}
+
+/// The number of instructions of an index division. One by a power of two is a shift.
+fn division(by: &IndexExpr) -> f64 {
+    let is_shift = by.as_constant().is_some_and(|by| by > 0 && (by as u64).is_power_of_two());
+    if is_shift { 1.0 } else { INDEX_DIVISION }
 }
