@@ -2,7 +2,7 @@
 //! returns a [`TunedSchedule`]. A schedule is usable if it is legal there.
 
 use tilewright_ir::Program;
-use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_schedule::{Schedule, apply};
 use tilewright_target::Target;
 
 use crate::{BestUsable, Cache, CacheError, Canonical, TuningRecord};
@@ -14,7 +14,7 @@ pub struct TunedSchedule {
     pub schedule: Schedule,
     /// The measured time of one call, in seconds.
     pub seconds: f64,
-    /// Whether the best known schedule is the default schedule.
+    /// Whether it was the default schedule when it was measured: the first trial of its search.
     pub is_default: bool,
 }
 
@@ -27,12 +27,10 @@ impl Cache {
     ) -> Result<BestUsable<TunedSchedule>, CacheError> {
         let target = target.into();
         let canonical = Canonical::new(program);
-        let default = canonical.to_canonical(&default_schedule(program, target), target);
-        let default = default.schedule.to_string();
         self.best_usable(&canonical.key_on(target), &|record| {
             let schedule = schedule_if_legal(&canonical, &record, program, target)?;
             let seconds = record.median().unwrap_or_default();
-            Ok(TunedSchedule { schedule, seconds, is_default: record.schedule == default })
+            Ok(TunedSchedule { schedule, seconds, is_default: record.trial == Some(0) })
         })
     }
 }

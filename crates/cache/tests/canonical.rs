@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, program};
 use tilewright_cache::Canonical;
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, schedule_by_rules, text};
 use tilewright_syntax::lexer::{TokenKind, lex};
 use tilewright_syntax::parse;
 
@@ -189,7 +189,7 @@ proptest! {
             prop_assert_eq!(one.text(), two.text(), "{}\n{}", source, other_source);
             prop_assert_eq!(one.sizes(), two.sizes());
 
-            let schedule = default_schedule(&own, &cpu());
+            let schedule = schedule_by_rules(&own, &cpu());
             let kept = one.to_canonical(&schedule, &cpu());
             prop_assert_eq!(&kept.refusal, &None);
             let read = text::parse(&kept.schedule.to_string());

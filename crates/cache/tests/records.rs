@@ -62,7 +62,7 @@ fn a_schedule_tuned_under_one_naming_is_found_under_another() {
     let schedule = canonical.schedule_of(&found, &cpu());
     assert_eq!(schedule.refusal, None);
     let loops = apply(&other, &schedule.schedule, &cpu()).unwrap();
-    let default = tilewright_schedule::default_schedule(&own, &cpu());
+    let default = tilewright_schedule::schedule_by_rules(&own, &cpu());
     assert_eq!(nameless(loops), nameless(apply(&own, &default, &cpu()).unwrap()));
     assert!(schedule.schedule.to_string().contains("i."), "{}", schedule.schedule);
     // There are no records for other thread counts or sizes.

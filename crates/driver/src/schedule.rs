@@ -5,8 +5,9 @@ use std::path::Path;
 
 use tilewright_cache::{BestUsable, Cache, CacheError, TunedSchedule, UnusableRecord};
 use tilewright_ir::Program;
-use tilewright_schedule::{Schedule, default_schedule};
+use tilewright_schedule::Schedule;
 use tilewright_search::beam::{self, BeamOptions};
+use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
 use tilewright_target::Target;
 
@@ -15,7 +16,7 @@ use tilewright_target::Target;
 pub enum Origin {
     /// The caller gave it.
     Given,
-    /// Static analysis of the program.
+    /// Rules, and on a CPU a short search by the cost model.
     Default,
     /// A search by the cost model alone, without trials.
     Searched {
@@ -26,7 +27,7 @@ pub enum Origin {
     Tuned {
         /// The median time of one call when it was tuned, in seconds.
         seconds: f64,
-        /// Whether the best schedule in the cache is the default schedule.
+        /// Whether it was the default schedule when it was tuned.
         is_default: bool,
     },
 }

@@ -15,7 +15,8 @@ use tilewright_driver::{
 };
 use tilewright_ir::{Program, verify_nest};
 use tilewright_runtime::{Pool, View, ViewMut};
-use tilewright_schedule::{Schedule, default_schedule, text};
+use tilewright_schedule::{Schedule, text};
+use tilewright_search::default_schedule;
 use tilewright_syntax::Bindings;
 use tilewright_target::{Cpu, Gpu, GpuApi, Target};
 
@@ -74,7 +75,8 @@ fn contraction_is_a_choice_of_the_caller() {
     }
 }
 
-/// Stores a schedule of a program in a cache, with its time.
+/// Stores a schedule of a program in a cache, with its time. The default schedule is the first trial
+/// of a search.
 fn store(cache: &Path, program: &Program, target: Target<'_>, schedule: &str, seconds: f64) {
     let canonical = Canonical::new(program);
     let record = TuningRecord {
@@ -89,7 +91,7 @@ fn store(cache: &Path, program: &Program, target: Target<'_>, schedule: &str, se
         tool_version: TOOL_VERSION.to_owned(),
         time: 0,
         seed: None,
-        trial: None,
+        trial: (schedule == default_schedule(program, target).to_string()).then_some(0),
     };
     Cache::open(cache).unwrap().insert(&record).unwrap();
 }

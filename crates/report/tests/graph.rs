@@ -12,7 +12,7 @@ use examples::examples;
 use resvg::usvg::roxmltree::{Document, Node};
 use tilewright_ir::{Program, Role};
 use tilewright_report::graph::{program_graph, scheduled_graph};
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, schedule_by_rules, text};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, Gpu, GpuApi, Target, VectorInstructions};
 
@@ -126,7 +126,7 @@ fn every_default_schedule_can_be_drawn() {
     let cpu = cpu();
     for (name, program) in programs_at_sizes(&[16, 33, 8, 5, 4, 3, 2, 1]) {
         for target in [Target::from(&cpu), Target::from(&gpu)] {
-            let Ok(nest) = apply(&program, &default_schedule(&program, target), target) else { continue };
+            let Ok(nest) = apply(&program, &schedule_by_rules(&program, target), target) else { continue };
             let boxes = check_drawing(&name, &scheduled_graph(&program, &nest));
             assert!(boxes >= nodes(&program), "{name}");
             staged += boxes - nodes(&program);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, VectorInstructions};
 
@@ -48,7 +48,7 @@ fn schedule(c: &mut Criterion) {
             group.throughput(Throughput::Elements(stages as u64));
             group.bench_with_input(BenchmarkId::new(name, stages), &program, |bencher, program| {
                 bencher.iter(|| {
-                    let schedule = default_schedule(black_box(program), &cpu);
+                    let schedule = schedule_by_rules(black_box(program), &cpu);
                     apply(program, &schedule, &cpu).expect("the default schedule is legal")
                 });
             });

@@ -5,7 +5,7 @@
 //! one after the other to the loops of a program and lowers the result to a [`LoopNest`]. `apply`
 //! is total: a step that cannot be applied gives a [`Refusal`], which names the reason and, where a
 //! single step is at fault, that step. Some refusals appear only after the last step; [`blame()`]
-//! then finds the step at fault. [`default_schedule`] writes a schedule for any program, from
+//! then finds the step at fault. [`schedule_by_rules`] writes a schedule for any program, from
 //! static analysis alone. [`complete`] adds the steps that a partial schedule leaves open.
 //! [`rename`] translates a schedule to the names of another program.
 //!
@@ -30,7 +30,7 @@ use tilewright_ir::{LoopNest, Program};
 use tilewright_target::Target;
 
 pub use blame::blame;
-pub use default::{complete, default_schedule};
+pub use default::{complete, schedule_by_rules};
 pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
 pub use lower::effort::compilation_effort;
 pub use partial::PartialSchedule;

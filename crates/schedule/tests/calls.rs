@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use support::{agrees, cpu, expect_agreement, program};
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::{Gpu, Target};
 
 const TWICE: &str = "
@@ -72,12 +72,12 @@ fn the_default_schedule_treats_both_calls_equally() {
     for (source, sizes) in [(values, &[("N", 4096)][..]), (products, &[("M", 96), ("K", 96), ("L", 96)])] {
         let program = program(source, sizes);
         for target in targets {
-            let schedule = default_schedule(&program, target).to_string();
+            let schedule = schedule_by_rules(&program, target).to_string();
             let (first, second) = (steps_of("f", "a", &schedule), steps_of("f_2", "b", &schedule));
             assert!(!first.is_empty(), "{schedule}");
             assert_eq!(first, second, "{schedule}");
         }
-        let nest = apply(&program, &default_schedule(&program, &cpu), &cpu).unwrap();
+        let nest = apply(&program, &schedule_by_rules(&program, &cpu), &cpu).unwrap();
         expect_agreement(&program, &nest, 1);
     }
 }

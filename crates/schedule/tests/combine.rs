@@ -10,7 +10,7 @@ use support::{agrees_on_gpu as agrees, expect_agreement, program, refused_on_gpu
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{LoopNest, print, verify_nest};
-use tilewright_schedule::{GpuResource, Illegal, apply, default_schedule};
+use tilewright_schedule::{GpuResource, Illegal, apply, schedule_by_rules};
 use tilewright_target::Gpu;
 
 const ROWS: &str = "def rows(float(N, K) A) -> (C) { C(i) +=! A(i, k) }";
@@ -241,7 +241,7 @@ fn combining_takes_shared_memory() {
 #[track_caller]
 fn by_default(source: &str, sizes: &[(&str, i64)]) -> String {
     let (program, gpu) = (program(source, sizes), Gpu::h200());
-    let schedule = default_schedule(&program, &gpu);
+    let schedule = schedule_by_rules(&program, &gpu);
     let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{schedule}"));
     expect_agreement(&program, &nest, 1);
     schedule.to_string()

@@ -9,7 +9,7 @@ mod support;
 
 use examples::examples;
 use support::{at_sizes, cpu, expect_agreement};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_syntax::parse;
 
 #[test]
@@ -25,7 +25,7 @@ fn every_example_runs_as_its_default_schedule_says() {
                 if tilewright_interp::count_points(&program) > 200_000 {
                     continue;
                 }
-                let schedule = default_schedule(&program, &cpu());
+                let schedule = schedule_by_rules(&program, &cpu());
                 let nest = apply(&program, &schedule, &cpu())
                     .unwrap_or_else(|refusal| panic!("{}: {refusal}\n{schedule}", path.display()));
                 expect_agreement(&program, &nest, 3);
@@ -42,7 +42,7 @@ fn long_values_are_vectors_but_not_tiles() {
     let source =
         format!("def f(float(N, K) x, float(K, M) z) -> (y) {{ y(i, j) +=! {} }}", terms.join(" + "));
     let program = at_sizes(&source, "f", &|_| 40).unwrap();
-    let schedule = default_schedule(&program, &cpu());
+    let schedule = schedule_by_rules(&program, &cpu());
     assert!(apply(&program, &schedule, &cpu()).is_ok());
     let steps = schedule.to_string();
     assert!(steps.contains("vectorize y.jv") && steps.contains("jv:16"), "{steps}");
@@ -56,7 +56,7 @@ fn narrow_integers_are_vectors() {
         let source =
             format!("def f({dtype}(N) a, {dtype}(N) b) -> (y) {{ y(i) = (a(i) & b(i)) + (a(i) >> 1) }}");
         let program = at_sizes(&source, "f", &|_| 1 << 20).unwrap();
-        let steps = default_schedule(&program, &cpu()).to_string();
+        let steps = schedule_by_rules(&program, &cpu()).to_string();
         assert!(steps.contains(&format!("iv:{lanes}\nvectorize y.iv")), "{dtype}: {steps}");
     }
 }
@@ -67,11 +67,11 @@ fn narrow_integers_are_vectors() {
 fn scatters_are_computed_once() {
     let source = "def rows(uint8(H, W) x) -> (y) { hist(i, x(i, j)) +=! 1  y(i, b) = 2 * hist(i, b) }";
     let program = support::program(source, &[("H", 64), ("W", 64)]);
-    let schedule = default_schedule(&program, &cpu()).to_string();
+    let schedule = schedule_by_rules(&program, &cpu()).to_string();
     assert!(!schedule.contains("compute_at"), "{schedule}");
     // Nor does each lane get a table of its own: 64 of them do not stay in the cache.
     let rows = "def rows(uint8(H, W) x) -> (h) { h(i, x(i, j)) +=! 1 }";
-    let schedule = default_schedule(&support::program(rows, &[("H", 64), ("W", 640)]), &cpu()).to_string();
+    let schedule = schedule_by_rules(&support::program(rows, &[("H", 64), ("W", 640)]), &cpu()).to_string();
     assert!(!schedule.contains("rfactor"), "{schedule}");
 }
 
@@ -83,7 +83,7 @@ fn recurrences_keep_their_loops() {
         for s in 1:4 { t(s, c, i) = max(t(s-1, c, i), t(s-1, c, min(i + s, N - 1))) }
         y(c, i) max=! t(k, c, i)
     }";
-    let text = default_schedule(&support::program(source, &[("C", 3), ("N", 4096)]), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(source, &[("C", 3), ("N", 4096)]), &cpu()).to_string();
     assert!(!text.contains("compute_at t,") && text.contains("vectorize t[2]"), "{text}");
 }
 
@@ -94,13 +94,13 @@ fn threads_run_whole_recurrences() {
         y(0, i) = x(0, i)
         for t in 1:H { y(t, i) = y(t-1, i) + x(t, i) }
     }";
-    let text = default_schedule(&support::program(scan, &[("H", 512), ("W", 3000)]), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(scan, &[("H", 512), ("W", 3000)]), &cpu()).to_string();
     let wanted = "split y[2].i -> is, i:752\nreorder y[2].is, y[2].t, y[2].i\n\
         split y[2].i -> io, iv:64\nvectorize y[2].iv\nparallel y[2].is";
     assert!(text.contains(wanted), "{text}");
     // Many images need no strips.
     let images = scan.replace("(H, W)", "(B, H, W)").replace("(0, i)", "(b, 0, i)").replace("(t", "(b, t");
-    let text = default_schedule(&support::program(&images, &[("B", 8), ("H", 64), ("W", 500)]), &cpu());
+    let text = schedule_by_rules(&support::program(&images, &[("B", 8), ("H", 64), ("W", 500)]), &cpu());
     let text = text.to_string();
     assert!(text.contains("reorder y[2].b, y[2].t, y[2].i") && text.contains("parallel y[2].b"), "{text}");
     support::agrees(&images, &[("B", 8), ("H", 64), ("W", 500)], &text);
@@ -116,7 +116,7 @@ fn threads_share_the_steps_of_a_simulation() {
     }";
     let schedule = |size| {
         let sizes = [("N", size), ("M", size)];
-        default_schedule(&support::program(source, &sizes), &cpu()).to_string()
+        schedule_by_rules(&support::program(source, &sizes), &cpu()).to_string()
     };
     assert!(schedule(256).contains("parallel u[2].i"), "{}", schedule(256));
     assert!(!schedule(64).contains("parallel u[2].i"), "{}", schedule(64));
@@ -129,7 +129,7 @@ fn threads_share_the_steps_of_a_simulation() {
 fn vectors_take_every_second_element() {
     let vectors = |value: &str, size: i64| {
         let source = format!("def f(float(N) x) -> (y) {{ y(i) = {value} where i in 0:N/{} }}", 4096 / size);
-        let text = default_schedule(&support::program(&source, &[("N", 4096)]), &cpu()).to_string();
+        let text = schedule_by_rules(&support::program(&source, &[("N", 4096)]), &cpu()).to_string();
         support::agrees(&source, &[("N", 4096)], &text);
         text.contains("vectorize")
     };
@@ -145,7 +145,7 @@ fn matrix_products_among_other_statements_keep_their_tiles() {
     let tiles = |body: &str| {
         let source = format!("def f(float(N, D) x, float(D, F) W) -> (y) {{ {body} }}");
         let sizes = [("N", 70), ("D", 60), ("F", 90)];
-        let text = default_schedule(&support::program(&source, &sizes), &cpu()).to_string();
+        let text = schedule_by_rules(&support::program(&source, &sizes), &cpu()).to_string();
         support::agrees(&source, &sizes, &text);
         assert!(text.contains("promote W at") && text.contains("unroll g.ni"), "{text}");
         text
@@ -163,11 +163,11 @@ fn matrix_products_among_other_statements_keep_their_tiles() {
 fn transpositions_are_tiled() {
     let source = "def rotate(float(C, N, M) a) -> (t) { t(c, j, i) = 2 * a(c, i, j) }";
     let sizes = [("C", 3), ("N", 100), ("M", 70)];
-    let text = default_schedule(&support::program(source, &sizes), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(source, &sizes), &cpu()).to_string();
     assert!(text.contains("reorder t.io, t.ji, t.ii\nvectorize t.ii"), "{text}");
     support::agrees(source, &sizes, &text);
     let small = [("C", 1), ("N", 40), ("M", 40)];
-    let text = default_schedule(&support::program(source, &small), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(source, &small), &cpu()).to_string();
     assert!(!text.contains("split"), "{text}");
     // A recurrence reads its transposed input along rows, so the transposition is stored.
     let scan = "def scan(float(W, H) x) -> (y) {
@@ -175,7 +175,7 @@ fn transpositions_are_tiled() {
         y(0, i) = r(0, i)
         for t in 1:H { y(t, i) = y(t-1, i) + r(t, i) }
     }";
-    let text = default_schedule(&support::program(scan, &[("H", 300), ("W", 300)]), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(scan, &[("H", 300), ("W", 300)]), &cpu()).to_string();
     assert!(!text.contains("inline") && text.contains("vectorize r.ii"), "{text}");
 }
 
@@ -190,7 +190,7 @@ fn stages_with_producers_in_their_strips_are_vectors_too() {
         output(y, x) +=! uint16(uint16(dx + dy) * first(y + dy, x + dx))
             where dy in 0:3, dx in 0:3, y in 0:H, x in 0:W
     }";
-    let text = default_schedule(&support::program(source, &[("H", 256), ("W", 256)]), &cpu()).to_string();
+    let text = schedule_by_rules(&support::program(source, &[("H", 256), ("W", 256)]), &cpu()).to_string();
     assert!(text.contains("compute_at first, output.y_strip"), "{text}");
     assert!(text.contains("vectorize first.xv") && text.contains("vectorize output.xv"), "{text}");
 }

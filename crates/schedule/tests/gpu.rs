@@ -12,7 +12,7 @@ use support::{agrees_on_gpu as agrees, at_sizes, cpu, expect_agreement, program,
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Stmt, Sync};
 use tilewright_ir::print;
-use tilewright_schedule::{GpuResource, Illegal, StatementName, apply, blame, complete, default_schedule};
+use tilewright_schedule::{GpuResource, Illegal, StatementName, apply, blame, complete, schedule_by_rules};
 use tilewright_syntax::parse;
 use tilewright_target::{Gpu, Target};
 
@@ -537,7 +537,7 @@ fn every_example_runs_as_its_default_schedule_for_a_gpu_says() {
                     continue;
                 }
                 let gpu = Gpu::h200();
-                let schedule = default_schedule(&program, &gpu);
+                let schedule = schedule_by_rules(&program, &gpu);
                 let nest = apply(&program, &schedule, &gpu)
                     .unwrap_or_else(|refusal| panic!("{}: {refusal}\n{schedule}", path.display()));
                 expect_agreement(&program, &nest, 3);
@@ -557,7 +557,7 @@ fn small_images_are_tiles_of_pixels_by_default() {
     }";
     let program = program(source, &[("C", 24), ("H", 9), ("W", 9), ("K", 16)]);
     let gpu = Gpu::h200();
-    let schedule = default_schedule(&program, &gpu);
+    let schedule = schedule_by_rules(&program, &gpu);
     let text = schedule.to_string();
     assert!(text.contains("fuse O.y, O.x -> pixels"), "{text}");
     assert!(text.contains("-> I_shared shared") && text.contains("-> F_shared shared"), "{text}");
@@ -575,7 +575,7 @@ fn a_thread_has_rows_by_default_where_tiles_would_be_small() {
         O(n, g, k, w) +=! I(n, g, c, w + x) * F(g, k, c, x) where w in 0:W - 8 }";
     let sizes = [("N", 64), ("G", 32), ("C", 3), ("W", 1000), ("K", 4), ("X", 9)];
     let program = program(source, &sizes);
-    let own = default_schedule(&program, Target::Gpu(&Gpu::h200())).to_string();
+    let own = schedule_by_rules(&program, Target::Gpu(&Gpu::h200())).to_string();
     assert!(own.contains("split O.k -> rows, row:4") && own.contains("unroll O.row"), "{own}");
     let small = [("N", 2), ("G", 2), ("C", 3), ("W", 19), ("K", 4), ("X", 9)];
     agrees(source, &small, &own);
@@ -592,7 +592,7 @@ fn small_gpu() -> Gpu {
 #[track_caller]
 fn lanes_by_default(source: &str, sizes: &[(&str, i64)]) -> i64 {
     let (program, gpu) = (program(source, sizes), small_gpu());
-    let steps = default_schedule(&program, &gpu);
+    let steps = schedule_by_rules(&program, &gpu);
     expect_agreement(&program, &apply(&program, &steps, &gpu).unwrap(), 1);
     let steps = steps.to_string();
     let count = [2, 4].into_iter().find(|lanes| steps.contains(&format!(", lane:{lanes}\n")));
@@ -654,7 +654,7 @@ fn long_reductions_of_few_results_are_tiles_of_parts_by_default() {
         "def conv(float(C, H, W) I, const float(K, C) F) -> (O) { O(k, y, x) +=! I(c, y, x) * F(k, c) }";
     let program = program(source, &[("C", 256), ("H", 4), ("W", 5), ("K", 16)]);
     let gpu = Gpu::h200();
-    let schedule = default_schedule(&program, &gpu);
+    let schedule = schedule_by_rules(&program, &gpu);
     let text = schedule.to_string();
     assert!(text.contains("rfactor O.part -> O_parts"), "{text}");
     assert!(text.contains("-> I_shared shared") && text.contains("-> F_shared shared"), "{text}");
@@ -740,7 +740,7 @@ fn subscripts_that_may_need_more_than_64_bits_are_computed_only_where_the_progra
 /// proved to.
 fn by_default(source: &str, sizes: &[(&str, i64)]) -> String {
     let program = program(source, sizes);
-    let schedule = default_schedule(&program, &Gpu::h200());
+    let schedule = schedule_by_rules(&program, &Gpu::h200());
     let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
     expect_agreement(&program, &nest, 1);
     assert_eq!(tilewright_polyhedral::prove(&program, &nest), tilewright_polyhedral::Verdict::Proved);
@@ -769,7 +769,7 @@ fn a_thread_runs_a_whole_recurrence_by_default() {
     let loops = by_default(scan, &[("C", 3), ("H", 21), ("W", 13)]);
     assert!(!loops.contains("barrier"), "{loops}");
     let program = program(scan, &[("C", 3), ("H", 21), ("W", 13)]);
-    let schedule = default_schedule(&program, &Gpu::h200());
+    let schedule = schedule_by_rules(&program, &Gpu::h200());
     let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
     assert_eq!(launched_in_loops(&nest.body), 0, "{loops}");
     let steps = schedule.to_string();
@@ -812,7 +812,7 @@ fn large_iterations_of_an_ordered_loop_stay_kernels() {
         b(0, i) = a(i)
         for t in 1:3 { b(t, i) = b(t - 1, (i + 1) % N) + 1 where i in 0:N } }";
     let program = program(source, &[("N", 5000)]);
-    let nest = apply(&program, &default_schedule(&program, &Gpu::h200()), &Gpu::h200()).unwrap();
+    let nest = apply(&program, &schedule_by_rules(&program, &Gpu::h200()), &Gpu::h200()).unwrap();
     assert_eq!(launched_in_loops(&nest.body), 1);
 }
 

@@ -7,7 +7,7 @@ mod support;
 
 use support::{cpu, program, schedule};
 use tilewright_polyhedral::{Verdict, prove, prove_within};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 
 #[track_caller]
 fn proves(source: &str, sizes: &[(&str, i64)], steps: &str) {
@@ -68,7 +68,7 @@ fn default_schedules_are_proved() {
     for (m, n, k) in [(5, 6, 7), (64, 64, 64), (100, 130, 70)] {
         let sizes = [("M", m), ("N", n), ("K", k)];
         let program = program(GEMM, &sizes);
-        proves(GEMM, &sizes, &default_schedule(&program, &cpu()).to_string());
+        proves(GEMM, &sizes, &schedule_by_rules(&program, &cpu()).to_string());
     }
 }
 

@@ -15,7 +15,7 @@ use examples::examples;
 use support::{cpu, programs};
 use tilewright_ir::Program;
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::{Gpu, Target};
 
 fn pipelines() -> Vec<PathBuf> {
@@ -30,7 +30,7 @@ fn pipelines() -> Vec<PathBuf> {
 fn are_proved(programs: Vec<(String, Program)>, target: Target<'_>) {
     let mut open = Vec::new();
     for (name, program) in &programs {
-        let nest = apply(program, &default_schedule(program, target), target).unwrap();
+        let nest = apply(program, &schedule_by_rules(program, target), target).unwrap();
         let start = Instant::now();
         let verdict = prove(program, &nest);
         println!("{:8.1} ms {name}", start.elapsed().as_secs_f64() * 1e3);

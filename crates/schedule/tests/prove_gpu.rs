@@ -13,7 +13,7 @@ use std::time::Instant;
 use examples::examples;
 use support::{at_sizes, program, schedule};
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_syntax::parse;
 use tilewright_target::Gpu;
 
@@ -22,7 +22,7 @@ use tilewright_target::Gpu;
 fn proves_default(source: &str, sizes: &[(&str, i64)]) {
     let program = program(source, sizes);
     for gpu in [Gpu::h200(), Gpu::opencl()] {
-        let schedule = default_schedule(&program, &gpu);
+        let schedule = schedule_by_rules(&program, &gpu);
         let nest = apply(&program, &schedule, &gpu).unwrap();
         let verdict = prove(&program, &nest);
         assert_eq!(verdict, Verdict::Proved, "{source}\n{schedule}\n{}", tilewright_ir::print::nest(&nest));
@@ -58,7 +58,7 @@ fn parts_of_a_sum_that_goes_on_are_proved() {
     let source = "def f(float(M, K) A, float(K, N) B, float(N) b) -> (C) { C(i, j) = b(j) where i in 0:M
         C(i, j) += A(i, k) * B(k, j) }";
     let sizes = [("M", 8), ("N", 16), ("K", 64)];
-    let steps = default_schedule(&program(source, &sizes), &Gpu::h200()).to_string();
+    let steps = schedule_by_rules(&program(source, &sizes), &Gpu::h200()).to_string();
     assert!(steps.contains("rfactor"), "{steps}");
     proves_default(source, &sizes);
 }
@@ -120,7 +120,7 @@ fn survey_of_the_examples() {
                     continue;
                 }
                 let gpu = Gpu::h200();
-                let nest = apply(&program, &default_schedule(&program, &gpu), &gpu).unwrap();
+                let nest = apply(&program, &schedule_by_rules(&program, &gpu), &gpu).unwrap();
                 let start = Instant::now();
                 let verdict = prove(&program, &nest);
                 let took = start.elapsed();

@@ -18,7 +18,7 @@ use tilewright_interp::{Order, run, run_nest};
 use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, Stmt};
 use tilewright_ir::{BinaryOp, LoopNest, Program, ReduceOp, print, walk};
 use tilewright_polyhedral::{Verdict, prove_within};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::{Gpu, Target};
 
 /// Calls `change` on every subscript, condition and extent of statements.
@@ -131,7 +131,7 @@ fn proves_no_wrong_mutant(all: &[(String, Program)], target: Target<'_>) -> usiz
     let mutants = setting("MUTANTS", 0);
     // Without `MUTANTS`, only every fourth program is tried, with one mutant each.
     for (name, program) in all.iter().step_by(if mutants == 0 { 4 } else { 1 }) {
-        let nest = apply(program, &default_schedule(program, target), target).unwrap();
+        let nest = apply(program, &schedule_by_rules(program, target), target).unwrap();
         if differs(program, &nest) {
             // Random data do not suit the program: they give NaNs, or subscripts out of bounds.
             continue;

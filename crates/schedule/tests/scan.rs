@@ -312,7 +312,7 @@ fn default_schedules_of_a_gpu() {
     let columns = columns("0.5 * y(t - 1, i) + x(t, i)");
     let steps = |source: &str, sizes: &[(&str, i64)]| {
         let program = program(source, sizes);
-        let schedule = tilewright_schedule::default_schedule(&program, &gpu);
+        let schedule = tilewright_schedule::schedule_by_rules(&program, &gpu);
         if sizes.iter().map(|(_, extent)| extent).product::<i64>() < 200_000 {
             let nest = tilewright_schedule::apply(&program, &schedule, &gpu).unwrap();
             support::expect_agreement(&program, &nest, 1);

@@ -8,7 +8,7 @@ mod support;
 use support::{agrees, agrees_on_gpu, expect_agreement, program, refused, refused_on_gpu};
 use tilewright_ir::{LoopNest, print};
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::Gpu;
 
 /// Checks that a schedule computes the program, and that the prover shows it.
@@ -242,7 +242,7 @@ fn default_schedules_for_gpus_divide_scatters_of_few_rows() {
     let gpu = Gpu::h200();
     let loops = |source: &str, sizes: &[(&str, i64)]| {
         let program = program(source, sizes);
-        let nest = apply(&program, &default_schedule(&program, &gpu), &gpu).unwrap();
+        let nest = apply(&program, &schedule_by_rules(&program, &gpu), &gpu).unwrap();
         expect_agreement(&program, &nest, 1);
         assert_eq!(prove(&program, &nest), Verdict::Proved, "{}", print::nest(&nest));
         print::nest(&nest)

@@ -6,6 +6,7 @@
 //! - [`space`]: the schedules of a program as points.
 //! - [`cost`]: the predicted times of schedules.
 //! - [`beam`]: whole programs, stage by stage.
+//! - [`default_schedule`]: the schedule of a program that nobody has tuned.
 //! - [`kind`]: which space, cost model and strategy a kind of target has.
 //!
 //! Nothing here compiles, measures or reads a clock. A strategy proposes points and receives their
@@ -14,7 +15,10 @@
 
 pub mod beam;
 pub mod cost;
+mod default;
 pub mod kind;
 pub mod knob;
 pub mod space;
 pub mod strategy;
+
+pub use default::default_schedule;

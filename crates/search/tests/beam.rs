@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tilewright_interp::{Order, run, run_nest, seed};
 use tilewright_ir::{LoopNest, Program};
-use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_schedule::{Schedule, apply, schedule_by_rules};
 use tilewright_search::beam::{BeamOptions, BeamResult, search};
 use tilewright_search::kind::cost_model;
 use tilewright_syntax::{Bindings, check, parse};
@@ -82,7 +82,7 @@ fn stages_of_a_pipeline_are_computed_together() {
     let (best, time) = &ranked[0];
     let text = best.to_string();
     assert!(text.contains("compute_at gray, out.") && text.contains("inline det"), "{text}");
-    assert!(*time < 0.8 * seconds(&program, &default_schedule(&program, &cpu), (&cpu).into()), "{text}");
+    assert!(*time < 0.8 * seconds(&program, &schedule_by_rules(&program, &cpu), (&cpu).into()), "{text}");
     assert_eq!(*time, seconds(&program, best, (&cpu).into()));
     assert!(ranked.is_sorted_by(|one, other| one.1 <= other.1));
 }
@@ -95,7 +95,7 @@ fn no_result_is_worse_than_the_default_schedule_and_all_are_right() {
             let program = program(source, &[("H", 40), ("W", 24)]);
             for width in [Some(0), Some(1), Some(3), None] {
                 let BeamResult { ranked, .. } = found(&program, target, width);
-                let default = seconds(&program, &default_schedule(&program, target), target);
+                let default = seconds(&program, &schedule_by_rules(&program, target), target);
                 assert!(ranked[0].1 <= default, "{width:?}: {} and {default}", ranked[0].1);
                 for (schedule, _) in &ranked {
                     expect_agreement(&program, &apply(&program, schedule, target).unwrap());

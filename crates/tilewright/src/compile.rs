@@ -42,7 +42,7 @@ pub struct Compile {
 /// The source of a program's schedule.
 #[derive(Clone, Debug, Default)]
 pub enum ScheduleChoice {
-    /// Static analysis of the program: [`Program::default_schedule`].
+    /// The schedule that every program gets: [`Program::default_schedule`].
     #[default]
     Default,
     /// A search by the cost model alone, which takes seconds for a program of many stages.
@@ -153,9 +153,9 @@ impl Program {
         Roofline::new(&self.ir, target.into(), Some(peaks))
     }
 
-    /// Returns the default schedule, which static analysis makes.
+    /// Returns the default schedule: by rules, and on a CPU by a short search with the cost model.
     pub fn default_schedule<'t>(&'t self, target: impl Into<Target<'t>>) -> Schedule {
-        tilewright_schedule::default_schedule(&self.ir, target)
+        tilewright_search::default_schedule(&self.ir, target)
     }
 }
 

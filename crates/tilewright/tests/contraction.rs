@@ -8,7 +8,7 @@ use tilewright::{Compile, Cpu, Module, OpenTarget, Program, VectorInstructions, 
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::llvm_ir;
 use tilewright_ir::{LoopNest, VerifiedNest, verify_nest};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::{Gpu, Target};
 
 const LENGTH: usize = 40;
@@ -118,7 +118,7 @@ fn a_sum_of_products_is_fused() {
 
 fn loops<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> LoopNest {
     let target = target.into();
-    apply(program.ir(), &default_schedule(program.ir(), target), target).unwrap()
+    apply(program.ir(), &schedule_by_rules(program.ir(), target), target).unwrap()
 }
 
 /// Matrix products keep their fused multiply-adds, also with 16-bit operands.

@@ -25,8 +25,8 @@ pub struct CacheRecorder {
     /// The cache, if it can be opened.
     cache: Option<Cache>,
     canonical: Canonical,
-    /// The features of the recorded schedules, for cost models.
-    features: HashMap<String, Vec<f32>>,
+    /// The number of the trial and the features of each recorded schedule.
+    recorded: HashMap<String, (usize, Vec<f32>)>,
     key: ProgramKey,
     machine: Machine,
     strategy: &'static str,
@@ -57,7 +57,7 @@ impl CacheRecorder {
         CacheRecorder {
             cache,
             canonical,
-            features: HashMap::new(),
+            recorded: HashMap::new(),
             key,
             machine: machine.clone(),
             strategy: options.strategy.name,
@@ -141,7 +141,7 @@ impl CacheRecorder {
             return Err(self.cache_error.insert(error));
         }
         self.record_count += 1;
-        self.features.insert(schedule.to_owned(), features.to_vec());
+        self.recorded.entry(schedule.to_owned()).or_insert_with(|| (number, features.to_vec()));
         Ok(())
     }
 
@@ -153,18 +153,21 @@ impl CacheRecorder {
         }
         for RefutedSchedule { schedule, reason } in &tuned.refuted {
             let trial = Trial::failed(Outcome::Refuted(reason.clone()));
-            let features = self.features.get(schedule).cloned().unwrap_or_default();
-            let _ =
-                self.record_trial(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
+            self.record_again(schedule, &trial, tuned.trials);
         }
         for Finalist { schedule, samples, resources } in &tuned.finalists {
             let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };
-            let features = self.features.get(schedule).cloned().unwrap_or_default();
-            // After the first error, all further calls do nothing.
-            let _ =
-                self.record_trial(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
+            self.record_again(schedule, &trial, tuned.trials);
         }
         self.cache_error.as_ref().map_or(Ok(()), Err)
+    }
+
+    /// Records another result of a schedule under the number of its trial. After the first error,
+    /// all further calls do nothing.
+    fn record_again(&mut self, schedule: &str, trial: &Trial, unknown: usize) {
+        let known = self.recorded.get(schedule).cloned();
+        let (number, features) = known.unwrap_or_else(|| (unknown, Vec::new()));
+        let _ = self.record_trial(&Attempt { schedule, features: &features, trial }, number);
     }
 
     /// A message with the number of records and the path of the cache.

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use tilewright_ir::{LoopNest, Program};
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, text};
 use tilewright_search::cost::CostModel;
+use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;

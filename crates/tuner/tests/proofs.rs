@@ -13,7 +13,8 @@ use support::simulated_measurer::{ReportedTrials, SimulatedMeasurer, options, ta
 use tilewright_cache::outcome::{Outcome, OutcomeKind};
 use tilewright_cache::{Cache, Filter};
 use tilewright_ir::{LoopNest, Program, print};
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, text};
+use tilewright_search::default_schedule;
 use tilewright_tuner::cache_recorder::CacheRecorder;
 use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::tune::{

@@ -4,7 +4,7 @@
 
 use tilewright_cache::{Canonical, Outcome, TargetFingerprint, TuningRecord};
 use tilewright_ir::{LoopNest, Program};
-use tilewright_schedule::default_schedule;
+use tilewright_schedule::schedule_by_rules;
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, VectorInstructions};
 
@@ -36,7 +36,7 @@ pub fn product(m: i64, k: i64, n: i64) -> Canonical {
 
 /// A measured record of the default schedule.
 pub fn record(canonical: &Canonical, own: &Program, seconds: f64) -> TuningRecord {
-    let schedule = canonical.to_canonical(&default_schedule(own, &cpu()), &cpu());
+    let schedule = canonical.to_canonical(&schedule_by_rules(own, &cpu()), &cpu());
     assert_eq!(schedule.refusal, None);
     TuningRecord {
         program: canonical.key(&target(), 2),

@@ -4,7 +4,7 @@
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_ir::verify_nest;
 use tilewright_runtime::gpu::{GpuError, compile_cuda};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::Gpu;
 
 use crate::case::skip;
@@ -36,7 +36,7 @@ const LARGE: &[&str] = &[
 fn compiled(line: &str) -> Result<(), GpuError> {
     let gpu = Gpu::h200();
     let program = Line::new(line).program(1).unwrap_or_else(|why| panic!("{line}\n{why}"));
-    let schedule = default_schedule(&program, &gpu);
+    let schedule = schedule_by_rules(&program, &gpu);
     let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
     let code =
         gpu_code(verify_nest(&nest).unwrap(), &gpu, line).unwrap_or_else(|error| panic!("{line}: {error}"));

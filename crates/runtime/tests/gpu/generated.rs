@@ -12,7 +12,7 @@ use tilewright_ir::nest::{
 use tilewright_ir::{BinaryOp, DType, Number, Origin, Program, ScalarId, verify_nest};
 use tilewright_runtime::gpu::{Device, GpuBound, GpuExecutable, compile_cuda};
 use tilewright_runtime::{RunError, View, ViewMut};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::Gpu;
 
 use crate::case::{nest, on_every_device, program, skip};
@@ -314,7 +314,7 @@ fn floats_beyond_an_integer_type_saturate() {
     for dtype in ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"] {
         let source = format!("def f(float(N) x) -> (y) {{ y(i) = {dtype}(x(i)) }}");
         let program = program(&source, &[("N", values.len() as i64)]);
-        let schedule = default_schedule(&program, &Gpu::h200());
+        let schedule = schedule_by_rules(&program, &Gpu::h200());
         let nest = apply(&program, &schedule, &Gpu::h200()).unwrap();
         let mut inputs = seed::inputs(&program, 1).unwrap();
         let x = inputs.tensors.get_mut("x").unwrap();

@@ -6,7 +6,7 @@ use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::Inputs;
 use tilewright_ir::{DType, Number, Tensor, verify_nest};
 use tilewright_runtime::gpu::{GpuError, compile_cuda};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_target::Gpu;
 
 use crate::case::{on_every_device, program, skip};
@@ -53,7 +53,7 @@ fn operations_compile_as_cuda() {
     let gpu = Gpu::h200();
     for dtype in integer_types() {
         let program = program(&source(dtype), &[("N", 1000)]);
-        let nest = apply(&program, &default_schedule(&program, &gpu), &gpu).unwrap();
+        let nest = apply(&program, &schedule_by_rules(&program, &gpu), &gpu).unwrap();
         let code = gpu_code(verify_nest(&nest).unwrap(), &gpu, "a test").unwrap();
         match compile_cuda(&code.text, gpu.architecture) {
             Err(GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
@@ -69,7 +69,7 @@ fn operations_agree_with_the_interpreter() {
         for dtype in integer_types() {
             let (count, inputs) = inputs(dtype);
             let program = program(&source(dtype), &[("N", count as i64)]);
-            let nest = apply(&program, &default_schedule(&program, device.gpu()), device.gpu()).unwrap();
+            let nest = apply(&program, &schedule_by_rules(&program, device.gpu()), device.gpu()).unwrap();
             nest_agrees_on(device, &program, &nest, inputs);
         }
     });

@@ -6,7 +6,7 @@ use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{LoopNest, Number, Program, Role, verify_nest};
 use tilewright_runtime::Buffer;
 use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable, compile_cuda};
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, schedule_by_rules, text};
 use tilewright_target::Gpu;
 
 use crate::case::{program, skip};
@@ -22,7 +22,7 @@ pub fn nest_of(case: &Case, gpu: &Gpu) -> (Program, LoopNest) {
     let program = program(case.source, case.sizes);
     let parsed = text::parse(case.steps);
     assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
-    let schedule = if case.steps.is_empty() { default_schedule(&program, gpu) } else { parsed.schedule };
+    let schedule = if case.steps.is_empty() { schedule_by_rules(&program, gpu) } else { parsed.schedule };
     let nest = apply(&program, &schedule, gpu).unwrap_or_else(|refusal| panic!("{refusal}"));
     verify_nest(&nest).unwrap();
     (program, nest)

@@ -11,7 +11,7 @@ use crate::lower::size::MeasuredDraft;
 use crate::step::{Schedule, StatementName};
 use crate::steps;
 
-/// Adds steps for all statements except those in `done`, chosen as [`super::default_schedule`]
+/// Adds steps for all statements except those in `done`, chosen as [`super::schedule_by_rules`]
 /// chooses them. Refuses only if the given schedule itself is refused.
 pub fn complete<'t>(
     program: &'t Program,

@@ -30,7 +30,7 @@ use crate::steps;
 pub use complete::complete;
 
 /// Returns a schedule for a program whose sizes are known, and an empty one where they are not.
-pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
+pub fn schedule_by_rules<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
     let target = target.into();
     let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
     planner(target, draft, Schedule::default(), None).schedule()

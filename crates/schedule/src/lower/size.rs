@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
     use crate::illegal::Illegal;
-    use crate::{default_schedule, steps};
+    use crate::{schedule_by_rules, steps};
 
     const PROGRAMS: [&str; 4] = [
         "def f(half(N, M) A) -> (O) {
@@ -102,7 +102,7 @@ mod tests {
             let (program, cpu) = (program(source), cpu());
             let mut draft = Draft::new(&program, (&cpu).into()).unwrap();
             let mut measured = MeasuredDraft::new(&draft).unwrap();
-            for step in &default_schedule(&program, &cpu).steps {
+            for step in &schedule_by_rules(&program, &cpu).steps {
                 steps::apply(&mut draft, step).unwrap();
                 let found = measured.after_changes(&draft);
                 let effort = found.as_ref().map(|found| found.effort).map_err(Illegal::to_string);
@@ -123,7 +123,7 @@ mod tests {
         let program = program(&format!("def f(float(N, M) A) -> ({}) {{ {stages} }}", outputs.join(", ")));
         let cpu = cpu();
         let mut draft = Draft::new(&program, (&cpu).into()).unwrap();
-        let steps = default_schedule(&program, &cpu).steps;
+        let steps = schedule_by_rules(&program, &cpu).steps;
         assert!(steps.len() > 400, "{steps:?}");
         for step in &steps {
             let before = draft.clone();

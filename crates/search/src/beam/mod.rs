@@ -11,7 +11,7 @@
 
 use tilewright_ir::Program;
 use tilewright_schedule::partial::{Choice, NestId, PartialSchedule, StageId};
-use tilewright_schedule::{Illegal, Schedule, apply, default_schedule};
+use tilewright_schedule::{Illegal, Schedule, apply, schedule_by_rules};
 use tilewright_target::Target;
 
 use crate::cost::CostModel;
@@ -64,7 +64,7 @@ pub fn search<'t>(
     // Whole programs are compared in the end: nests share caches, and the default schedule may
     // know better.
     let found = beam.iter().map(|state| state.partial.complete());
-    let default = default_schedule(program, target);
+    let default = schedule_by_rules(program, target);
     let mut ranked: Vec<(Schedule, f64)> = Vec::new();
     for schedule in found.chain([default.clone()]) {
         let is_new = ranked.iter().all(|(other, _)| *other != schedule);

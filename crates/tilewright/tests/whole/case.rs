@@ -11,7 +11,8 @@ use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, print, verify_nest};
 use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable, LaunchResource};
 use tilewright_runtime::{Buffer, BuildError, Executable, Signature};
-use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_schedule::{Schedule, apply};
+use tilewright_search::default_schedule;
 use tilewright_syntax::{Bindings, Severity, check, parse};
 use tilewright_target::{Cpu, Gpu, GpuApi, Target};
 

@@ -14,7 +14,8 @@ use tilewright_interp::compare::Tolerances;
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound};
 use tilewright_runtime::{Buffer, RunError};
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::apply;
+use tilewright_search::default_schedule;
 use tilewright_syntax::{Bindings, check, parse};
 
 use super::ExpectedResult;

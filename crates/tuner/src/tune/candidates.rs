@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tilewright_schedule::{apply, compilation_effort, default_schedule, text};
+use tilewright_schedule::{apply, compilation_effort, text};
 use tilewright_search::beam::{self, BeamOptions};
+use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
