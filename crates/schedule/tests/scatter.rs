@@ -238,6 +238,28 @@ fn threads_that_cannot_wait_do_not_share_a_table() {
 }
 
 #[test]
+fn a_table_is_filled_by_one_kernel() {
+    let steps = "fuse table.y, table.i -> t\nsplit table.t -> o, n:32\nbind table.o -> block.x\n\
+                 bind table.n -> thread.x";
+    for sizes in [SIZES, &[("H", 300), ("W", 10)], &[("H", 1), ("W", 1)]] {
+        let text = holds_on_gpu(ROWS, sizes, steps);
+        let fill = text.lines().take_while(|line| !line.contains("= 0")).collect::<Vec<_>>();
+        assert!(!fill.iter().any(|line| line.trim_start().starts_with("for ")), "{text}");
+        assert!(fill.iter().any(|line| line.contains("block.x")), "{text}");
+    }
+    // Rows that no point writes are filled too. The proofs know no version of them.
+    let nest = agrees_on_gpu(ODD_ROWS, &[("H", 9), ("W", 10)], "bind table.i -> thread.x");
+    let text = print::nest(&nest);
+    assert!(text.contains("block.x element"), "{text}");
+}
+
+/// A table of which the points of the program reach every second row.
+const ODD_ROWS: &str = "def rows(uint8(H, W) x) -> (table) {
+    int32(2*H, 4) table
+    table(2*y + 1, x(y, i) % 4) +=! i + 1 where y in 0:H, i in 0:W
+}";
+
+#[test]
 fn default_schedules_for_gpus_divide_scatters_of_few_rows() {
     let gpu = Gpu::h200();
     let loops = |source: &str, sizes: &[(&str, i64)]| {
@@ -257,6 +279,9 @@ fn default_schedules_for_gpus_divide_scatters_of_few_rows() {
     }";
     let floats = loops(floats, &[("E", 3000), ("D", 8)]);
     assert!(floats.contains("sum_parts[") && !floats.contains("atomic"), "{floats}");
+    // Rows that keep the GPU busy by themselves need no tables of parts.
+    let rows = "def rows(int32(E, 4) to, float(E, 4) x) -> (sum) { float(E, 8) sum sum(e, to(e, k) % 8) +=! x(e, k) }";
+    assert!(!loops(rows, &[("E", 20_000)]).contains("sum_parts"));
     // Few terms are not worth it.
     assert!(!loops(COUNT, SIZES).contains("atomic"));
 }

@@ -301,8 +301,7 @@ impl<'a> Emitter<'a> {
             false => self.draft.misses_partial_totals(id),
         };
         if is_whole {
-            let claim = self.claim(id, ClaimRole::Neutral);
-            return self.fill(&statement.target, neutral, claim);
+            return self.fill(id, neutral);
         }
         let loops = match self.draft.reset_loop(id) {
             Some(place) => self.draft.loops_in_subscripts(id, place),

@@ -24,19 +24,31 @@ const LEAST_LANES: i64 = 4;
 const MOST_THREADS: i64 = 256;
 
 impl Emitter<'_> {
-    /// Sets a whole tensor to one value. `element` is the access by which a statement writes the
-    /// tensor.
-    pub fn fill(&mut self, element: &Access, value: Expr, claim: Option<Box<Claim>>) -> Vec<Stmt> {
+    /// Sets the whole tensor that a statement writes to one value.
+    pub fn fill(&mut self, id: StatementId, value: Expr) -> Vec<Stmt> {
+        let claim = self.claim(id, ClaimRole::Neutral);
+        let element = self.draft.statement(id).target.clone();
         let shape = self.buffer(element.tensor).shape.clone();
         let vars: Vec<LoopVarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
-        let target = access(element.tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
+        let mut indices: Vec<IndexExpr> = vars.iter().map(|var| IndexExpr::var(*var)).collect();
         let renamed = |index: &IndexExpr| {
             let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
             named.fold(index.clone(), |index, (from, to)| replace_var(&index, from, to))
         };
         let claim = claim_in_copy(&claim, &renamed);
-        let loops: Vec<(LoopVarId, i64)> = vars.into_iter().zip(shape).collect();
-        vec![loops_around(&loops, &InnerLoops::default(), store_of(target, value, claim))]
+        let mut loops: Vec<(LoopVarId, i64)> = vars.into_iter().zip(shape).collect();
+        let around = self.loops_around_fill(id);
+        let inner = match self.threads_of_fill(id, &around, &mut loops, &mut indices) {
+            Some(threads) => self.over_threads(threads, &mut loops, &mut indices),
+            None => InnerLoops::default(),
+        };
+        vec![loops_around(&loops, &inner, store_of(access(element.tensor, indices), value, claim))]
+    }
+
+    /// The loops around the place at which a statement's elements are set.
+    fn loops_around_fill(&self, id: StatementId) -> Vec<LoopVarId> {
+        let place = self.draft.reset_loop(id);
+        place.map_or_else(|| self.draft.path(id), |place| self.draft.loops_around(place))
     }
 
     /// Sets the elements that a scatter may write in one iteration of the loops around to one
@@ -53,7 +65,7 @@ impl Emitter<'_> {
         let place = self.draft.reset_loop(id);
         let mut loops = place.map(|place| self.draft.loops_in_subscripts(id, place)).unwrap_or_default();
         loops.retain(names_row);
-        let around = place.map_or_else(|| self.draft.path(id), |place| self.draft.loops_around(place));
+        let around = self.loops_around_fill(id);
         let guards = self.guards_of_elements(id, &loops);
         let claim = self.claim(id, ClaimRole::Neutral);
         let mut whole = Vec::new();
@@ -64,7 +76,7 @@ impl Emitter<'_> {
             *index = IndexExpr::var(var);
         }
         let outer: Vec<LoopVarId> = around.iter().chain(&loops).copied().collect();
-        let spread = self.threads_of_fill(id, &outer, whole.last().copied());
+        let spread = self.threads_of_fill(id, &outer, &mut whole, &mut indices);
         let has_vectors = matches!(self.draft.capabilities.registers, Registers::Vector { .. });
         let is_vector = |var: &LoopVarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
         let inner = match spread {
@@ -80,16 +92,21 @@ impl Emitter<'_> {
     }
 
     /// The number of threads of a block over which a fill is spread, and whether blocks share it. A
-    /// fill is spread if it is a kernel of its own, or if all threads of a block run it.
+    /// fill is spread if it is a kernel of its own, with its loops fused into one, or if all threads
+    /// of a block run it.
     fn threads_of_fill(
-        &self,
+        &mut self,
         id: StatementId,
         around: &[LoopVarId],
-        innermost: Option<(LoopVarId, i64)>,
+        loops: &mut Vec<(LoopVarId, i64)>,
+        indices: &mut [IndexExpr],
     ) -> Option<SpreadThreads> {
         let grid = self.draft.capabilities.grid?;
+        if around.is_empty() {
+            self.flatten(loops, indices);
+        }
         let kind = |var: &LoopVarId| self.draft.loop_of(*var).kind;
-        let (_, elements) = innermost?;
+        let (_, elements) = loops.last().copied()?;
         if around.is_empty() {
             let threads = elements.min(MOST_THREADS).min(grid.block_threads as i64);
             return Some(SpreadThreads { threads, has_blocks: true }).filter(|own| own.threads > 1);
@@ -103,6 +120,25 @@ impl Emitter<'_> {
         let along_x = path.iter().find(|var| kind(var) == LoopKind::Thread(Axis::X))?;
         let threads = self.draft.loop_of(*along_x).extent.as_constant()?.min(elements);
         Some(SpreadThreads { threads, has_blocks: false })
+    }
+
+    /// Fuses the loops of a fill into one, so that a single kernel runs them all.
+    fn flatten(&mut self, loops: &mut Vec<(LoopVarId, i64)>, indices: &mut [IndexExpr]) {
+        let all = loops.iter().try_fold(1i64, |all, (_, extent)| all.checked_mul(*extent));
+        let ([_, _, ..], Some(all)) = (loops.as_slice(), all.filter(|all| *all > 0)) else { return };
+        let element = self.new_var("element");
+        let mut rest = IndexExpr::var(element);
+        let mut places = Vec::with_capacity(loops.len());
+        for (at, (var, extent)) in loops.iter().enumerate().rev() {
+            let extent = IndexExpr::constant(*extent);
+            places.push((*var, if at == 0 { rest.clone() } else { rest.modulo(&extent) }));
+            rest = rest.floor_div(&extent);
+        }
+        let mut replace = |atom: &Atom| {
+            places.iter().find(|(var, _)| *atom == Atom::Var(*var)).map(|(_, place)| place.clone())
+        };
+        indices.iter_mut().for_each(|index| *index = index.substitute(&mut replace));
+        *loops = vec![(element, all)];
     }
 
     /// Spreads the innermost loop of a fill over threads. What remains of the loop runs over the

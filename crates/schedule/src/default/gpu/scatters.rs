@@ -22,6 +22,9 @@ use crate::step::LoopName;
 const MOST_ELEMENTS: i64 = 1 << 23;
 /// The fewest terms of a scatter that are worth dividing.
 const LEAST_TERMS: f64 = 16384.0;
+/// A thread for each row keeps a GPU busy enough if rows are this fraction of the threads that it
+/// runs: updates wait for memory, but rows of one thread each need no tables of parts.
+const WORTH_ROWS: f64 = 8.0;
 
 impl Planner<'_, Gpu> {
     /// Distributes all iterations of a scatter over threads.
@@ -29,9 +32,8 @@ impl Planner<'_, Gpu> {
         let [rows, reduced] =
             [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
         let count = |loops: &[LoopVarId]| loops.iter().map(|var| self.trips(*var) as f64).product::<f64>();
-        let is_worth_it = count(&rows) < self.enough_threads() as f64
-            && count(&rows) * count(&reduced) >= LEAST_TERMS
-            && !reduced.is_empty();
+        let few_rows = count(&rows) * WORTH_ROWS < self.enough_threads() as f64;
+        let is_worth_it = few_rows && count(&rows) * count(&reduced) >= LEAST_TERMS && !reduced.is_empty();
         if !self.draft.is_scatter(statement) || !is_worth_it {
             return false;
         }
