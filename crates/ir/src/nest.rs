@@ -141,7 +141,8 @@ pub enum Scope {
     /// and variables of unrolled loops. The last subscript may also be the variable of a vector
     /// loop, or a sum that ends in it. Where the allocation is outside of thread loops, a subscript
     /// may be the variable of a thread loop: each thread then holds the elements at its own index.
-    /// All threads along the loop of a [`Combine`] hold the element that it writes.
+    /// All threads of a block along the axis of a [`Combine`] hold the element that it writes, also
+    /// those beyond the loop.
     Register,
     /// Memory that the threads of a block share, for the duration of an [`Stmt::Allocate`] outside
     /// of thread loops.

@@ -281,7 +281,7 @@ fn default_schedules_for_gpus_divide_scatters_of_few_rows() {
     assert!(floats.contains("sum_parts[") && !floats.contains("atomic"), "{floats}");
     // Rows that keep the GPU busy by themselves need no tables of parts.
     let rows = "def rows(int32(E, 4) to, float(E, 4) x) -> (sum) { float(E, 8) sum sum(e, to(e, k) % 8) +=! x(e, k) }";
-    assert!(!loops(rows, &[("E", 20_000)]).contains("sum_parts"));
+    assert!(!loops(rows, &[("E", 70_000)]).contains("sum_parts"));
     // Few terms are not worth it.
     assert!(!loops(COUNT, SIZES).contains("atomic"));
 }

@@ -4,16 +4,15 @@ use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, schedule_by_rules};
 use tilewright_target::Target;
 
-use crate::beam;
-use crate::kind::{cost_model, default_search};
+use crate::beam::{self, BeamOptions};
+use crate::kind::cost_model;
 
-/// The schedule that a program gets unless another one is asked for: by rules, and on targets whose
-/// cost model can be relied on the better one that a short beam search finds.
+/// The schedule that a program gets unless another one is asked for: the one by rules, or a better
+/// one that a short beam search finds.
 pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
     let target = target.into();
-    let searched = default_search(target)
-        .and_then(|options| beam::search(program, target, &*cost_model(target), &options).ok());
-    match searched.and_then(|found| found.ranked.into_iter().next()) {
+    let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default()).ok();
+    match found.and_then(|found| found.ranked.into_iter().next()) {
         Some((schedule, _)) => schedule,
         None => schedule_by_rules(program, target),
     }

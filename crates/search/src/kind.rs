@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tilewright_ir::Program;
 use tilewright_target::Target;
 
-use crate::beam::BeamOptions;
 use crate::cost::{self, CostModel};
 use crate::knob::Knobs;
 use crate::space::{self, Plan};
@@ -39,15 +38,6 @@ pub fn cost_model<'a>(target: Target<'a>) -> Arc<dyn CostModel + 'a> {
     match target {
         Target::Cpu(cpu) => Arc::new(cost::cpu::Model::typical(cpu)),
         Target::Gpu(gpu) => Arc::new(cost::gpu::Model(gpu)),
-    }
-}
-
-/// The beam search that looks for a default schedule, if a target has one. The cost model of GPUs
-/// misjudges some fused stages, so their default schedules are by rules alone.
-pub fn default_search(target: Target<'_>) -> Option<BeamOptions> {
-    match target {
-        Target::Cpu(_) => Some(BeamOptions::default()),
-        Target::Gpu(_) => None,
     }
 }
 

@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use tilewright_interp::{Order, run, run_nest, seed};
-use tilewright_ir::{LoopNest, Program};
+use tilewright_ir::{LoopNest, Program, print};
+use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::{Schedule, apply, schedule_by_rules};
 use tilewright_search::beam::{BeamOptions, BeamResult, search};
 use tilewright_search::kind::cost_model;
@@ -36,6 +37,49 @@ const NORMALISED_PRODUCT: &str = "def f(float(H, W) x, float(H, W) w) -> (y) {
     h(n, d) = x(n, d) * rsqrt(s(n))
     y(n, f) +=! h(n, d) * w(f, d)
 }";
+
+/// Programs that people fuse, and stages of pictures with borders, tables and strides.
+const PROGRAMS: [&str; 8] = [
+    CORNERS,
+    NORMALISED_PRODUCT,
+    "def softmax(float(H, W) x) -> (y) {
+        m(i) max=! x(i, j)
+        e(i, j) = exp(x(i, j) - m(i))
+        s(i) +=! e(i, j)
+        y(i, j) = e(i, j) / s(i)
+    }",
+    "def attention(float(H, W) q, float(H, W) k, float(H, W) v) -> (o) {
+        p(i, j) +=! q(i, d) * k(j, d)
+        m(i) max=! p(i, j)
+        e(i, j) = exp(p(i, j) - m(i))
+        s(i) +=! e(i, j)
+        c(i, d) +=! e(i, j) * v(j, d)
+        o(i, d) = c(i, d) / s(i)
+    }",
+    "def blurred(uint8(3, H, W) x) -> (y) {
+        g(i, j) = 0.3 * float(x(0, i, j)) + 0.6 * float(x(1, i, j)) + 0.1 * float(x(2, i, j))
+        v(i, j) = g(clamp(i - 2, 0, H - 1), j) + g(i, j) + g(min(i + 2, H - 1), j)
+        h(i, j) = v(i, max(j - 2, 0)) + v(i, j) + v(i, min(j + 2, W - 1)) where i in 0:H, j in 0:W
+        y(c, i, j) = uint8(clamp(float(x(c, i, j)) * 2 - h(i, j) / 9, 0, 255)) where c in 0:3, i in 0:H, j in 0:W
+    }",
+    "def levels(uint8(H, W) x) -> (y) {
+        rows(i, b) +=! 1 where b = int(x(i, j)) / 16, b in 0:16, i in 0:H, j in 0:W
+        h(b) +=! rows(i, b)
+        c(0) = h(0)
+        for b in 1:16 { c(b) = c(b - 1) + h(b) }
+        y(i, j) = c(x(i, j) / 16)
+    }",
+    "def pyramid(float(H, W) x) -> (y) {
+        a(i, j) = x(2 * i, j) + x(2 * i + 1, j) where i in 0:H / 2, j in 0:W
+        b(i, j) = a(i, 2 * j) + a(i, 2 * j + 1) where i in 0:H / 2, j in 0:W / 2
+        y(i, j) = x(i, j) - 0.25 * b(i / 2, j / 2)
+    }",
+    "def quantised(float(H, W) x) -> (q) {
+        m(i) max=! abs(x(i, j))
+        s(i) = m(i) / 127.0
+        q(i, j) = int8(round(x(i, j) / s(i)))
+    }",
+];
 
 fn cpu() -> Cpu {
     Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20, 32 << 20] }
@@ -103,6 +147,39 @@ fn no_result_is_worse_than_the_default_schedule_and_all_are_right() {
             }
         }
     }
+}
+
+#[test]
+fn all_that_a_search_proposes_is_right_and_proved() {
+    let (cpu, gpu) = (cpu(), Gpu::h200());
+    let mut fused = [0; 2];
+    for (at, target) in [Target::Cpu(&cpu), Target::Gpu(&gpu)].into_iter().enumerate() {
+        for source in PROGRAMS {
+            let program = program(source, &[("H", 66), ("W", 130)]);
+            for (schedule, _) in found(&program, target, Some(2)).ranked {
+                let nest = apply(&program, &schedule, target).unwrap();
+                expect_agreement(&program, &nest);
+                let verdict = prove(&program, &nest);
+                assert_eq!(verdict, Verdict::Proved, "{schedule}\n{}", print::nest(&nest));
+                fused[at] += usize::from(schedule.to_string().contains("compute_at"));
+            }
+        }
+    }
+    assert!(fused.iter().all(|schedules| *schedules > 5), "{fused:?}");
+}
+
+#[test]
+fn lookups_of_lookups_do_not_explode() {
+    let stage = |at: usize| format!("t{at}(i) = L(t{0}(i)) * L(t{0}(i) + 1) % 100\n", at - 1);
+    let stages: String = (1..24).map(stage).collect();
+    let source = format!("def f(uint8(N) x, int32(300) L) -> (t23) {{ t0(i) = int32(x(i))\n{stages} }}");
+    let source = source.replace("* L", "+ L").replace(" % 100", "").replace("L(t", "L(100 & t");
+    let program = program(&source, &[("N", 4096)]);
+    let begun = Instant::now();
+    for target in [Target::Cpu(&cpu()), Target::Gpu(&Gpu::h200())] {
+        assert!(!found(&program, target, None).ranked.is_empty());
+    }
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[test]

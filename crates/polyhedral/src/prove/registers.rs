@@ -2,7 +2,8 @@
 //!
 //! A register buffer that is allocated outside thread loops is distributed over the threads: an
 //! element is in the registers of the thread that wrote it last. The total of combined threads is
-//! in the registers of all of them.
+//! in the registers of all threads of the block along x: those that take no part in the reduction
+//! run it too, with neutral elements.
 
 use tilewright_ir::nest::{Access, Axis, BufferId, Scope};
 use tilewright_isl::{Affine, Map};
@@ -55,12 +56,8 @@ impl RegisterRead<'_, '_> {
         }
         for (writer, pairs) in &self.source.writers {
             let store = &self.nest.sites[*writer];
-            let foreign = match store.combines {
-                false => self.pairs_of_different_threads(store, pairs, &Axis::ALL),
-                true => self
-                    .pairs_of_different_threads(store, pairs, &[Axis::Y, Axis::Z])
-                    .union(&self.pairs_beyond_lanes(store, pairs)),
-            };
+            let axes: &[Axis] = if store.combines { &[Axis::Y, Axis::Z] } else { &Axis::ALL };
+            let foreign = self.pairs_of_different_threads(store, pairs, axes);
             let Some((one, other)) = foreign.sample()? else { continue };
             let name = &self.nest.nest.buffer(buffer).name;
             return refuted(format!(
@@ -85,16 +82,5 @@ impl RegisterRead<'_, '_> {
         pairs.intersect(
             &writers.apply_range(&different_vectors(context, axes.len())).apply_range(&readers.reverse()),
         )
-    }
-
-    /// The pairs whose reader has a higher index along x than the last of the combined lanes. The
-    /// store that a load sees is the one of that last lane.
-    fn pairs_beyond_lanes(&self, store: &Site, pairs: &Map) -> Map {
-        let context = &self.nest.context;
-        let lane = threads(context, store, store.coordinates.len())[Axis::X as usize].clone();
-        let lanes = Map::from_functions(context, store.coordinates.len(), &[lane]);
-        let reader = self.reader[Axis::X as usize].clone();
-        let readers = Map::from_functions(context, self.source.coordinates.len(), &[reader]);
-        pairs.intersect(&lanes.apply_range(&Map::lex_less(context, 1)).apply_range(&readers.reverse()))
     }
 }

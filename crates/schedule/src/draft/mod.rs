@@ -29,6 +29,7 @@ mod scatter;
 pub(crate) mod simplify;
 mod table;
 mod tree;
+pub(crate) mod value_size;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

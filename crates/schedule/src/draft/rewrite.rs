@@ -71,8 +71,3 @@ fn replace_own_loads(expr: &mut Expr, replace: &mut Replace) {
         _ => expr.operands_mut().iter_mut().for_each(|operand| replace_own_loads(operand, replace)),
     }
 }
-
-/// The number of nodes of an expression.
-pub(crate) fn count_nodes(expr: &Expr) -> usize {
-    1 + expr.operands().iter().map(count_nodes).sum::<usize>()
-}

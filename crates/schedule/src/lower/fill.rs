@@ -14,7 +14,9 @@ use tilewright_target::Registers;
 
 use super::claim::claim_in_copy;
 use super::emit::{Emitter, guarded};
-use crate::draft::{StatementId, access, replace_var};
+use super::inverse::Inverse;
+use crate::draft::simplify::Ranges;
+use crate::draft::{StatementId, access};
 use crate::steps::kind::MOST_LANES;
 
 /// The fewest elements that a fill sets as one vector.
@@ -31,17 +33,19 @@ impl Emitter<'_> {
         let shape = self.buffer(element.tensor).shape.clone();
         let vars: Vec<LoopVarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
         let mut indices: Vec<IndexExpr> = vars.iter().map(|var| IndexExpr::var(*var)).collect();
-        let renamed = |index: &IndexExpr| {
-            let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
-            named.fold(index.clone(), |index, (from, to)| replace_var(&index, from, to))
-        };
-        let claim = claim_in_copy(&claim, &renamed);
         let mut loops: Vec<(LoopVarId, i64)> = vars.into_iter().zip(shape).collect();
         let around = self.loops_around_fill(id);
         let inner = match self.threads_of_fill(id, &around, &mut loops, &mut indices) {
             Some(threads) => self.over_threads(threads, &mut loops, &mut indices),
             None => InnerLoops::default(),
         };
+        // The claim names the loops of the statement, of which the fill has none.
+        let mut ranges = Ranges::default();
+        for var in self.draft.path(id) {
+            ranges.add_loop(var, &self.draft.loop_of(var).extent);
+        }
+        let known = Inverse::of(&element.indices, &indices, &ranges);
+        let claim = claim_in_copy(&claim, &|index: &IndexExpr| known.rewrite(index));
         vec![loops_around(&loops, &inner, store_of(access(element.tensor, indices), value, claim))]
     }
 
@@ -104,13 +108,10 @@ impl Emitter<'_> {
         let grid = self.draft.capabilities.grid?;
         if around.is_empty() {
             self.flatten(loops, indices);
-        }
-        let kind = |var: &LoopVarId| self.draft.loop_of(*var).kind;
-        let (_, elements) = loops.last().copied()?;
-        if around.is_empty() {
-            let threads = elements.min(MOST_THREADS).min(grid.block_threads as i64);
+            let threads = loops.last()?.1.min(MOST_THREADS).min(grid.block_threads as i64);
             return Some(SpreadThreads { threads, has_blocks: true }).filter(|own| own.threads > 1);
         }
+        let kind = |var: &LoopVarId| self.draft.loop_of(*var).kind;
         let is_in_kernel =
             around.iter().any(|var| matches!(kind(var), LoopKind::Block(_) | LoopKind::Thread(_)));
         if !is_in_kernel || around.iter().any(|var| kind(var) == LoopKind::Thread(Axis::X)) {
@@ -118,8 +119,9 @@ impl Emitter<'_> {
         }
         let path = self.draft.path(id);
         let along_x = path.iter().find(|var| kind(var) == LoopKind::Thread(Axis::X))?;
-        let threads = self.draft.loop_of(*along_x).extent.as_constant()?.min(elements);
-        Some(SpreadThreads { threads, has_blocks: false })
+        let threads = self.draft.loop_of(*along_x).extent.as_constant()?;
+        self.flatten(loops, indices);
+        Some(SpreadThreads { threads: threads.min(loops.last()?.1), has_blocks: false })
     }
 
     /// Fuses the loops of a fill into one, so that a single kernel runs them all.

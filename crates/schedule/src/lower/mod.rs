@@ -28,6 +28,7 @@ pub(crate) mod effort;
 mod emit;
 mod expand;
 mod fill;
+mod inverse;
 mod kernels;
 mod operand_registers;
 mod pipeline;

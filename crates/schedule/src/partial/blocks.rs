@@ -9,7 +9,7 @@ use tilewright_ir::nest::{Axis, LoopKind, LoopVarId};
 
 use super::PartialSchedule;
 use super::placements::{Choice, StageId};
-use crate::draft::{LoopRole, StatementId};
+use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LoopName, ParallelUnit, Step};
 
 /// The results of a block: rows of threads, each with some rows of results, and the results of a
@@ -57,12 +57,32 @@ impl<'a> PartialSchedule<'a> {
         let is_thread = |var: &LoopVarId| matches!(self.draft.loop_of(*var).kind, LoopKind::Thread(_));
         let block = around.iter().rposition(|var| self.is_block_loop(*var));
         let thread = around.iter().rposition(is_thread).unwrap_or(around.len());
-        let places = block.into_iter().chain(thread..around.len());
-        let at = |place: usize| {
-            let at = self.draft.loop_name(around[place]);
-            self.piece(stage, &at)
-        };
-        places.filter_map(at).collect()
+        let at = |place: usize| self.piece(stage, &self.draft.loop_name(around[place]));
+        let in_block = block.and_then(at);
+        let in_thread = (thread..around.len()).filter_map(at);
+        let in_registers = in_thread.filter_map(|Choice { placement, next }| {
+            next.in_registers(stage).map(|next| Choice { placement, next })
+        });
+        in_block.into_iter().chain(in_registers).collect()
+    }
+
+    /// The elements of a stage of one thread as registers: few, in loops that are written out. What
+    /// a thread finds by an index that changes would be in memory.
+    fn in_registers(self, stage: StageId) -> Option<PartialSchedule<'a>> {
+        let mut next = self;
+        for id in next.draft.writers(Parent::Body, stage.0) {
+            let own = next.draft.loops_owned_by(id);
+            let spatial = own.into_iter().filter(|var| next.draft.loop_of(*var).role == LoopRole::Spatial);
+            let loops: Vec<LoopVarId> = spatial.filter(|var| next.draft.trips(*var) > 1).collect();
+            let elements: i64 = loops.iter().map(|var| next.draft.trips(*var)).product();
+            let fixed = loops.iter().all(|var| next.draft.loop_of(*var).extent.as_constant().is_some());
+            if !fixed || elements > MOST_WRITTEN_OUT {
+                return None;
+            }
+            let unrolled = loops.iter().map(|var| Step::Unroll(next.draft.loop_name(*var)));
+            next = next.with(&unrolled.collect::<Vec<Step>>()).ok()?;
+        }
+        Some(next)
     }
 
     /// The nest of a statement with its results divided among blocks, in several ways.

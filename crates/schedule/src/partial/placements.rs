@@ -9,6 +9,7 @@
 use tilewright_ir::nest::{BufferId, LoopKind, LoopVarId};
 
 use super::PartialSchedule;
+use crate::draft::value_size::count_nodes;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LoopLevel, LoopName, Step, Storage};
 
@@ -23,10 +24,12 @@ const MOST_REPETITION: f64 = 8.0;
 /// The least repetition at which it is worth keeping rows: each of them is needed in several
 /// iterations. Iterations of a last, shorter strip count as whole ones, which adds a little.
 const LEAST_KEPT_REPETITION: f64 = 1.5;
+/// The most nodes of a value into which a stage is inlined.
+const MOST_INLINED_NODES: usize = 4000;
 
 /// A tensor that the program computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StageId(BufferId);
+pub struct StageId(pub(super) BufferId);
 
 /// Where a stage is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +84,9 @@ impl<'a> PartialSchedule<'a> {
             if self.is_used_once(stage) {
                 return vec![Choice { placement: Placement::Inline, next }];
             }
-            choices.push(Choice { placement: Placement::Inline, next });
+            if readers.iter().all(|id| next.has_moderate_value(*id)) {
+                choices.push(Choice { placement: Placement::Inline, next });
+            }
         }
         if self.draft.capabilities.grid.is_some() {
             choices.extend(self.in_blocks(stage, &readers));
@@ -89,6 +94,12 @@ impl<'a> PartialSchedule<'a> {
         }
         choices.extend(self.in_loops(stage, &readers));
         choices
+    }
+
+    /// Whether the value of a statement is small enough to be compiled, and to be estimated again
+    /// and again.
+    fn has_moderate_value(&self, id: StatementId) -> bool {
+        count_nodes(&self.draft.statement(id).value) <= MOST_INLINED_NODES
     }
 
     /// The loops of the readers at which a stage can be computed.

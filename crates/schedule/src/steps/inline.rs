@@ -3,12 +3,12 @@
 
 use tilewright_ir::nest::{Access, Atom, BufferId, Expr, IndexExpr, LoopVarId, Scope};
 
-use crate::draft::rewrite::count_nodes;
+use crate::draft::value_size::nodes_with_loads_replaced;
 use crate::draft::{Draft, Instance, Legal, Parent, Statement, StatementId};
 use crate::illegal::Illegal;
 
-/// The most nodes that one expression may grow to.
-const MOST_NODES: usize = 20_000;
+/// The most nodes that one value may grow to, with those of its subscripts.
+const MOST_NODES: usize = 30_000;
 
 /// Replaces every use of a tensor by the value that its statement computes.
 pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
@@ -24,6 +24,12 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let needs_check = draft.reads_tensor_changed_later(producer);
     let (target, value) = (draft.statement(producer).target.clone(), draft.statement(producer).value.clone());
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
+    let sizes =
+        |id: &&StatementId| nodes_with_loads_replaced(&draft.statement(**id).value, tensor, &value, &vars);
+    if let Some(large) = readers.iter().find(|id| sizes(id) > MOST_NODES) {
+        let name = &draft.statement(*large).name;
+        return Err(refuse(format!("the value of `{name}` would have more than {MOST_NODES} nodes")));
+    }
     let mut replace = |access: &Access| {
         (access.tensor == tensor).then(|| value_at_element(&value, &target, &vars, access).cast(dtype))
     };
@@ -32,13 +38,6 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
             record_instances(draft, id, tensor, (producer, &vars));
         }
         draft.change(id, |statement| statement.replace_loads(&mut replace));
-        let statement = draft.statement(id);
-        if count_nodes(&statement.value) > MOST_NODES {
-            return Err(refuse(format!(
-                "the value of `{}` would have more than {MOST_NODES} nodes",
-                statement.name
-            )));
-        }
     }
     draft.remove_statement(producer);
     draft.buffers[tensor.index()].is_removed = true;

@@ -24,7 +24,7 @@ const MOST_ELEMENTS: i64 = 1 << 23;
 const LEAST_TERMS: f64 = 16384.0;
 /// A thread for each row keeps a GPU busy enough if rows are this fraction of the threads that it
 /// runs: updates wait for memory, but rows of one thread each need no tables of parts.
-const WORTH_ROWS: f64 = 8.0;
+const WORTH_ROWS: f64 = 2.0;
 
 impl Planner<'_, Gpu> {
     /// Distributes all iterations of a scatter over threads.

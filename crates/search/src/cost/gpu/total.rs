@@ -3,7 +3,7 @@
 use tilewright_target::Gpu;
 
 use super::Parts;
-use super::walk::Block;
+use super::walk::{Block, Transfer};
 
 // Numbers that no data sheet gives are those that ranked measured schedules of 38 programs on an
 // H200 best.
@@ -23,11 +23,14 @@ const MEMORY_LATENCY: f64 = 1000.0;
 const BARRIER_CYCLES: f64 = 600.0;
 /// The cycles between dependent instructions, less those in which other instructions issue.
 const DEPENDENT_CYCLES: f64 = 3.5;
-/// The overhead of a kernel launch, as a multiple of the memory latency: from the start until the
-/// first block has data, and from the last store to the next kernel.
-const LAUNCH_LATENCIES: f64 = 4.5;
-/// The bytes per cycle that a multiprocessor receives from the shared second-level cache.
-const CACHE_BYTES_PER_CYCLE: f64 = 9.5;
+/// The overhead of a kernel launch, as a multiple of the memory latency, and that of each wave of
+/// blocks, from its start until it has data.
+const LAUNCH_LATENCIES: f64 = 3.5;
+const WAVE_LATENCIES: f64 = 1.0;
+/// The bytes per cycle that a multiprocessor receives from the shared second-level cache, and the
+/// rounds of loads that are under way together: compilers unroll short loops.
+const CACHE_BYTES_PER_CYCLE: f64 = 20.0;
+const ROUNDS_TOGETHER: f64 = 4.0;
 const SECTOR_BYTES: f64 = 32.0;
 /// The cycles of one access to the banks of shared memory.
 const BANK_ACCESS_CYCLES: f64 = 1.3;
@@ -54,7 +57,8 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
     let sum =
         |part: &dyn Fn(&UnitCycles) -> f64| (waves * part(&full) + part(&last)) / hertz * block.launches;
     let memory = block.bytes / (gpu.bandwidth_mb as f64 * 1e6 * BANDWIDTH_SHARE) * block.launches;
-    let cycles = sum(&UnitCycles::total);
+    let launches = LAUNCH_LATENCIES * MEMORY_LATENCY / hertz * block.launches;
+    let cycles = sum(&UnitCycles::total) + launches;
     Parts {
         seconds: cycles.max(memory),
         blocks: block.blocks,
@@ -65,7 +69,7 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
         shared: sum(&|busy| busy.shared),
         sectors: sum(&|busy| busy.sectors),
         memory,
-        latency: sum(&|busy| busy.latency),
+        latency: sum(&|busy| busy.latency) + launches,
     }
 }
 
@@ -95,6 +99,14 @@ struct UnitCycles {
     latency: f64,
 }
 
+/// The cycles in which some blocks move sectors: as many as the cache delivers, but not fewer than
+/// the latency of each round.
+fn transfer_cycles(own: &Transfer, blocks: f64) -> f64 {
+    let moving = blocks * own.sectors * SECTOR_BYTES / CACHE_BYTES_PER_CYCLE;
+    let waiting = own.rounds / ROUNDS_TOGETHER * MEMORY_LATENCY;
+    moving.max(waiting)
+}
+
 impl UnitCycles {
     fn new(block: &Block, gpu: &Gpu, blocks: f64, spilled: f64) -> UnitCycles {
         let lanes = (gpu.lanes.max(1) as f64 / gpu.warp.max(1) as f64).max(1.0);
@@ -102,12 +114,12 @@ impl UnitCycles {
         // Prefetched data has arrived if there was enough work in the meantime.
         let exposed_waits = (block.waits - block.prefetched_waits).max(0.0) / 2.0;
         let waiting =
-            exposed_waits * MEMORY_LATENCY + block.waits * BARRIER_CYCLES + LAUNCH_LATENCIES * MEMORY_LATENCY;
+            exposed_waits * MEMORY_LATENCY + block.waits * BARRIER_CYCLES + WAVE_LATENCIES * MEMORY_LATENCY;
         UnitCycles {
             compute: blocks * block.arithmetic * slower / lanes,
             issue: blocks * block.instructions * slower / SCHEDULERS,
             shared: blocks * block.bank_accesses * BANK_ACCESS_CYCLES,
-            sectors: blocks * block.sectors * SECTOR_BYTES / CACHE_BYTES_PER_CYCLE,
+            sectors: block.transfers.iter().map(|own| transfer_cycles(own, blocks)).sum(),
             latency: waiting + block.chain * slower * DEPENDENT_CYCLES,
         }
     }

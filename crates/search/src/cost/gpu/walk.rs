@@ -28,6 +28,10 @@ const INDEX_MINIMUM: f64 = 1.0;
 
 /// The number of instructions of one round in which threads pass on their partial results.
 const COMBINE_INSTRUCTIONS: f64 = 2.0;
+/// The most iterations of a loop that a compiler writes out by itself.
+const MOST_UNROLLED_TRIPS: f64 = 16.0;
+/// An access to a register buffer that is in memory, as a number of dependent instructions.
+const LOCAL_MEMORY_STEPS: f64 = 8.0;
 
 /// The work of a block, in warp instructions and similar units.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +48,8 @@ pub(super) struct Block {
     pub instructions: f64,
     /// The number of accesses to the banks of shared memory, including bank conflicts.
     pub bank_accesses: f64,
-    /// The number of sectors of global memory.
-    pub sectors: f64,
+    /// What it moves from and to global memory.
+    pub transfers: Vec<Transfer>,
     /// How often a block waits for memory or for all its threads.
     pub waits: f64,
     /// How many of these waits are for data that was prefetched.
@@ -58,12 +62,22 @@ pub(super) struct Block {
     pub launches: f64,
 }
 
+/// Sectors of global memory that a block moves in some number of rounds: in each, its threads wait
+/// for what they asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub rounds: f64,
+    pub sectors: f64,
+}
+
 /// A loop around a statement.
 #[derive(Clone, Copy, Debug)]
 struct EnclosingLoop {
     var: LoopVarId,
     kind: LoopKind,
     trips: f64,
+    /// Whether the number of iterations is a constant.
+    is_fixed: bool,
 }
 
 /// How an element is accessed.
@@ -158,7 +172,8 @@ impl<'a> Walk<'a> {
             }
             LoopKind::Vector | LoopKind::Unrolled => {}
         }
-        self.loops.push(EnclosingLoop { var: own.var, kind: own.kind, trips });
+        let is_fixed = own.extent.as_constant().is_some();
+        self.loops.push(EnclosingLoop { var: own.var, kind: own.kind, trips, is_fixed });
         self.stmts(&own.body);
         self.loops.pop();
     }
@@ -247,8 +262,8 @@ impl<'a> Walk<'a> {
         shares(value, &|var| trips.get(&var).copied().unwrap_or(1.0))
     }
 
-    /// Counts the divisions and minima in the subscripts of a statement. Each is computed once for
-    /// all its uses, in the loops that it depends on.
+    /// Counts the divisions, minima and data-dependent values in the subscripts of a statement. Each
+    /// is computed once for all its uses, in the loops that it depends on.
     fn address_operations<'e>(&mut self, accesses: impl Iterator<Item = &'e Access>, warps: f64) {
         let mut counted: BTreeSet<&Atom> = BTreeSet::new();
         for index in accesses.flat_map(|access| &access.indices) {
@@ -257,16 +272,18 @@ impl<'a> Walk<'a> {
             });
         }
         for atom in counted {
-            let (pair, instructions) = match atom {
-                Atom::FloorDiv(pair) | Atom::Mod(pair) => (pair, division(&pair.1)),
-                Atom::Min(pair) | Atom::Max(pair) => (pair, INDEX_MINIMUM),
+            let instructions = match atom {
+                Atom::FloorDiv(pair) | Atom::Mod(pair) => division(&pair.1),
+                Atom::Min(_) | Atom::Max(_) => INDEX_MINIMUM,
+                Atom::Data(data) => arithmetic(&data.value, &Shares::default()),
                 _ => continue,
             };
+            let index = IndexExpr::atom(atom.clone());
             let runs: f64 = self
                 .loops
                 .iter()
                 .filter(|own| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)))
-                .filter(|own| pair.0.mentions(own.var) || pair.1.mentions(own.var))
+                .filter(|own| index.mentions(own.var))
                 .map(|own| own.trips)
                 .product();
             self.block.instructions += instructions * runs * self.share * warps;
@@ -287,7 +304,7 @@ impl<'a> Walk<'a> {
     /// that remain.
     fn access(&mut self, access: &Access, warps: f64, kind: AccessKind, distinct: f64) {
         let buffer = self.nest.buffer(access.tensor);
-        if buffer.scope == Scope::Register {
+        if buffer.scope == Scope::Register && self.is_known_register(access) {
             return;
         }
         let mentioned = |var: LoopVarId| access.indices.iter().any(|index| index.mentions(var));
@@ -311,16 +328,51 @@ impl<'a> Walk<'a> {
         self.block.chain += instructions;
         match buffer.scope {
             Scope::Shared => self.block.bank_accesses += instructions * warps * turns,
+            Scope::Register => {
+                self.block.bank_accesses += instructions * warps;
+                self.block.chain += instructions * LOCAL_MEMORY_STEPS;
+            }
             _ => {
                 self.block.bank_accesses += instructions * warps * lines.max(1.0);
                 let requested = instructions * warps * sectors;
                 let fetched = self.share * cache::fetched_sectors(self.nest, access, &self.loops_of_block());
-                self.block.sectors +=
-                    if kind == AccessKind::Store { requested } else { requested.min(fetched) };
+                match kind {
+                    AccessKind::Store => self.transfer(1.0, requested),
+                    _ => self.transfer(self.rounds(innermost), requested.min(fetched)),
+                }
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
             }
         }
+    }
+
+    /// Whether the compiler knows which register an access means: its subscripts are numbers once
+    /// short loops are written out. Otherwise the buffer is in memory.
+    fn is_known_register(&self, access: &Access) -> bool {
+        let is_written_out = |var: &LoopVarId| {
+            let own = self.loops.iter().find(|own| own.var == *var);
+            own.is_some_and(|own| match own.kind {
+                LoopKind::Serial | LoopKind::Parallel => own.is_fixed && own.trips <= MOST_UNROLLED_TRIPS,
+                // Each thread has registers of its own.
+                _ => true,
+            })
+        };
+        access.indices.iter().all(|index| !index.has_data() && index.vars().iter().all(is_written_out))
+    }
+
+    /// Adds sectors to those that are moved in as many rounds.
+    fn transfer(&mut self, rounds: f64, sectors: f64) {
+        match self.block.transfers.iter_mut().find(|own| own.rounds == rounds) {
+            Some(own) => own.sectors += sectors,
+            None => self.block.transfers.push(Transfer { rounds, sectors }),
+        }
+    }
+
+    /// The number of times that a thread comes to an access inside these loops, one after another.
+    fn rounds(&self, innermost: usize) -> f64 {
+        let inside = self.loops.iter().take(innermost + 1);
+        let serial = inside.filter(|own| matches!(own.kind, LoopKind::Serial | LoopKind::Parallel));
+        serial.map(|own| own.trips).product::<f64>()
     }
 
     /// Whether a loop that is not written out is inside the one at a position, up to another one.
