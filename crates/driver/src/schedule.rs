@@ -58,7 +58,7 @@ impl ChosenSchedule {
     /// The schedule that a beam search finds, by the cost model alone.
     pub fn searched<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
         let target = target.into();
-        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default());
+        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::ONE_SHOT);
         match found.ok().and_then(|found| found.ranked.into_iter().next()) {
             Some((schedule, seconds)) => {
                 ChosenSchedule { schedule, origin: Origin::Searched { seconds }, unusable: Vec::new() }

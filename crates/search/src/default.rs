@@ -11,7 +11,7 @@ use crate::kind::cost_model;
 /// one that a short beam search finds.
 pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
     let target = target.into();
-    let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default()).ok();
+    let found = beam::search(program, target, &*cost_model(target), &BeamOptions::DEFAULT).ok();
     match found.and_then(|found| found.ranked.into_iter().next()) {
         Some((schedule, _)) => schedule,
         None => schedule_by_rules(program, target),

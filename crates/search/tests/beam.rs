@@ -94,7 +94,8 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 fn found(program: &Program, target: Target, width: Option<usize>) -> BeamResult {
-    search(program, target, &*cost_model(target), &BeamOptions { width }).unwrap()
+    let options = width.map_or(BeamOptions::DEFAULT, |widest| BeamOptions { widest, kept: usize::MAX });
+    search(program, target, &*cost_model(target), &options).unwrap()
 }
 
 fn seconds(program: &Program, schedule: &Schedule, target: Target) -> f64 {

@@ -16,23 +16,26 @@ use tilewright_target::Target;
 
 use crate::cost::CostModel;
 
-/// The widest beam that is used unless asked for another.
-const WIDEST: usize = 4;
-/// The partial schedules that are kept in all decisions together, about: programs of many stages
-/// get a narrower beam, so that the search takes seconds.
-const KEPT: usize = 64;
-
 /// How much faster than the default schedule another one must be by the model to come before it.
 /// Smaller differences are within the errors of the model, and the default schedule knows more than
 /// the model about some programs.
 const LEAST_GAIN: f64 = 1.1;
 
 /// The effort of a search.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeamOptions {
-    /// The number of partial schedules that are kept after each decision. If absent, the number of
-    /// stages decides.
-    pub width: Option<usize>,
+    /// The most partial schedules that are kept after a decision.
+    pub widest: usize,
+    /// The partial schedules that are kept in all decisions together, about: programs of many
+    /// stages get a narrower beam.
+    pub kept: usize,
+}
+
+impl BeamOptions {
+    /// The effort for a default schedule: about a second.
+    pub const DEFAULT: BeamOptions = BeamOptions { widest: 4, kept: 64 };
+    /// The effort where a user asks for a search without trials: seconds.
+    pub const ONE_SHOT: BeamOptions = BeamOptions { widest: 8, kept: 128 };
 }
 
 /// The outcome of a search.
@@ -55,7 +58,7 @@ pub fn search<'t>(
     let target = target.into();
     let start = State::new(PartialSchedule::new(program, target)?, model);
     let stages = start.partial.stages();
-    let width = options.width.unwrap_or((KEPT / stages.len().max(1)).min(WIDEST)).max(1);
+    let width = (options.kept / stages.len().max(1)).min(options.widest).max(1);
     let mut search = Search { model, states: 1 };
     let mut beam = vec![start];
     for stage in stages {

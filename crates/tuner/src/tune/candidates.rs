@@ -108,7 +108,7 @@ impl<'p> Candidates<'p> {
         if program.statements().len() < 2 {
             return Vec::new();
         }
-        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::default());
+        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::ONE_SHOT);
         found.map_or_else(
             |_| Vec::new(),
             |found| found.ranked.iter().map(|(own, _)| own.to_string()).collect(),
