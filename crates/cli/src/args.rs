@@ -117,6 +117,10 @@ pub struct ShowArgs {
     /// The stage to show.
     #[arg(long, value_enum)]
     pub stage: Stage,
+    /// With --stage schedule: print for each statement where it is computed, its predicted time,
+    /// and how much longer the program would take with the statement in another place.
+    #[arg(long)]
+    pub explain: bool,
     /// Sizes and integer scalars, such as M=64,N=32. The stages ranges and program, and graph
     /// without --schedule, keep missing sizes as symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]

@@ -429,6 +429,24 @@ impl LoopNest {
         &self.buffers[id.index()]
     }
 
+    /// The statements of a call that no loop contains, in order. Those inside the allocation of a
+    /// scratch buffer count, and the allocation itself does not.
+    pub fn roots(&self) -> Vec<&Stmt> {
+        fn collect<'n>(nest: &LoopNest, stmts: &'n [Stmt], found: &mut Vec<&'n Stmt>) {
+            for stmt in stmts {
+                match stmt {
+                    Stmt::Allocate(own) if nest.buffer(own.buffer).scope == Scope::Scratch => {
+                        collect(nest, &own.body, found);
+                    }
+                    _ => found.push(stmt),
+                }
+            }
+        }
+        let mut found = Vec::new();
+        collect(self, &self.body, &mut found);
+        found
+    }
+
     /// The name of a variable.
     pub fn var_name(&self, id: LoopVarId) -> &str {
         &self.vars[id.index()].name

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | [`tuning_page`] | the page about one search |
 //! | [`comparison`] | a comparison of strategies as text, JSON, page and drawings |
+//! | [`explanation`] | where the stages of a program are computed and why, as text |
 //! | [`graph`] | the statements of a program and what they read, as a drawing |
 //! | [`page`] | parts of pages and drawings: text, tables, axes, the style sheet |
 //! | [`time`] | times and dates as text |
 
 pub mod comparison;
+pub mod explanation;
 pub mod graph;
 pub mod page;
 pub mod time;

@@ -205,6 +205,60 @@ pub enum Step {
 }
 
 impl Step {
+    /// The tensor whose statements the step removes, repeats or moves to other loops. None for
+    /// steps that change the loops of a statement, or stage what it reads or writes.
+    pub fn placed_tensor(&self) -> Option<&str> {
+        match self {
+            Step::Inline { tensor } | Step::Clone { tensor, .. } | Step::ComputeAt { tensor, .. } => {
+                Some(tensor)
+            }
+            Step::ComputeWith { target, .. } => Some(&target.statement.tensor),
+            Step::Split { .. }
+            | Step::Fuse { .. }
+            | Step::Reorder { .. }
+            | Step::Unroll(_)
+            | Step::Vectorize(_)
+            | Step::Parallel(_)
+            | Step::Bind { .. }
+            | Step::Promote { .. }
+            | Step::Rfactor { .. }
+            | Step::Scan { .. }
+            | Step::Pipeline { .. }
+            | Step::Prefetch { .. } => None,
+        }
+    }
+
+    /// The tensor that the step stages in a buffer, or fetches into a cache.
+    pub fn staged_tensor(&self) -> Option<&str> {
+        match self {
+            Step::Promote { tensor, .. } | Step::Prefetch { tensor, .. } => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// The loops that the step names.
+    pub fn loops(&self) -> Vec<&LoopName> {
+        match self {
+            Step::Split { target, .. }
+            | Step::Bind { target, .. }
+            | Step::Rfactor { target, .. }
+            | Step::Scan { target, .. }
+            | Step::Pipeline { target, .. }
+            | Step::Unroll(target)
+            | Step::Vectorize(target)
+            | Step::Parallel(target) => vec![target],
+            Step::Fuse { loops, .. } | Step::Reorder { loops } => loops.iter().collect(),
+            Step::Inline { .. } | Step::Clone { .. } => Vec::new(),
+            Step::ComputeAt { at, storage, .. } => {
+                let kept = storage.as_ref().and_then(|own| own.at.loop_name());
+                [at].into_iter().chain(kept).collect()
+            }
+            Step::ComputeWith { target, with, .. } => vec![target, with],
+            Step::Promote { at, .. } => at.loop_name().into_iter().collect(),
+            Step::Prefetch { at, of, .. } => vec![at, of],
+        }
+    }
+
     /// A promotion that gathers nothing and has no padding. An empty layout is the tensor's own.
     pub fn promote(
         tensor: impl Into<String>,
@@ -256,6 +310,16 @@ pub enum LoopLevel {
     Root,
     /// In every iteration of a loop.
     Loop(LoopName),
+}
+
+impl LoopLevel {
+    /// The loop; none for the root.
+    pub fn loop_name(&self) -> Option<&LoopName> {
+        match self {
+            LoopLevel::Root => None,
+            LoopLevel::Loop(name) => Some(name),
+        }
+    }
 }
 
 /// The kind of memory that holds a promoted buffer.

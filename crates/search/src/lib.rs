@@ -6,6 +6,7 @@
 //! - [`space`]: the schedules of a program as points.
 //! - [`cost`]: the predicted times of schedules.
 //! - [`beam`]: whole programs, stage by stage.
+//! - [`mod@explain`]: why the stages of a scheduled program are where they are.
 //! - [`default_schedule`]: the schedule of a program that nobody has tuned.
 //! - [`kind`]: which space, cost model and strategy a kind of target has.
 //!
@@ -16,6 +17,7 @@
 pub mod beam;
 pub mod cost;
 mod default;
+pub mod explain;
 pub mod kind;
 pub mod knob;
 pub mod space;

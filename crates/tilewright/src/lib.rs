@@ -135,7 +135,7 @@ pub use tilewright_polyhedral as polyhedral;
 pub use tilewright_report as report;
 pub use tilewright_runtime as runtime;
 pub use tilewright_schedule as schedule;
-pub use tilewright_search::{cost, default_schedule, kind, knob, space, strategy};
+pub use tilewright_search::{cost, default_schedule, explain, kind, knob, space, strategy};
 pub use tilewright_syntax as syntax;
 pub use tilewright_target as target;
 pub use tilewright_tuner as tuner;

@@ -1,6 +1,7 @@
 //! `tilewright show`: prints a program at one stage of compilation.
 
 mod cost;
+mod explain;
 mod graph;
 mod space;
 
@@ -31,6 +32,9 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
         Stage::Hls | Stage::C => return Err(missing_stage(args.stage)),
         _ => show_compiled,
     };
+    if args.explain && args.stage != Stage::Schedule {
+        return Err(Failure::Usage("--explain is for --stage schedule".to_owned()));
+    }
     let (source, function) = Source::read_function(&args.file)?;
     let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
     print(&show(args, &source, &function, &sizes)?)?;
@@ -97,6 +101,7 @@ fn show_compiled(
     let schedule = asked.without_cache(&program, target);
     match args.stage {
         Stage::Space => Ok(space::space(&program, target)),
+        Stage::Schedule if args.explain => explain::explained(&program, &schedule, target),
         Stage::Schedule => Ok(schedule.chosen.schedule.to_string()),
         Stage::Cost => Ok(cost::cost(&schedule.lower(&program, target)?, target)),
         stage => {

@@ -24,6 +24,8 @@ mod window;
 
 use tilewright_ir::{LoopNest, Program};
 
+pub(crate) use schedule::buffer_text;
+
 /// Draws a program.
 pub fn program_graph(program: &Program) -> String {
     svg::draw(&program::graph(program))

@@ -13,6 +13,7 @@
 //! cost of these alone.
 
 mod blocks;
+mod place;
 mod placements;
 
 use tilewright_ir::{LoopNest, Program};
@@ -22,10 +23,11 @@ use crate::default::planner;
 use crate::draft::{Draft, Legal, Node};
 use crate::illegal::Illegal;
 use crate::lower;
-use crate::step::{Schedule, Step};
+use crate::step::{Schedule, StatementName, Step};
 use crate::steps;
 
-pub use placements::{Choice, Placement, StageId};
+pub use place::Place;
+pub use placements::{Choice, Freedom, Placement, StageId};
 
 /// A nest at the root of the loops: one stage, with all that is computed inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +39,17 @@ pub struct PartialSchedule<'a> {
     target: Target<'a>,
     draft: Draft<'a>,
     steps: Vec<Step>,
+    /// The number of statements of the program, which are the first ones of the draft.
+    program_statements: usize,
 }
 
 impl<'a> PartialSchedule<'a> {
     /// The program without any steps. Its sizes must be known.
     pub fn new(program: &'a Program, target: impl Into<Target<'a>>) -> Result<Self, Illegal> {
         let target = target.into();
-        Ok(PartialSchedule { target, draft: Draft::new(program, target)?, steps: Vec::new() })
+        let draft = Draft::new(program, target)?;
+        let program_statements = draft.statements.len();
+        Ok(PartialSchedule { target, draft, steps: Vec::new(), program_statements })
     }
 
     /// The steps so far.
@@ -79,10 +85,16 @@ impl<'a> PartialSchedule<'a> {
 
     /// The loops of one nest alone, with all that is still open filled in.
     pub fn lower_nest(&self, nest: NestId) -> Legal<LoopNest> {
+        self.lower_nest_with(nest, &[])
+    }
+
+    /// Like [`PartialSchedule::lower_nest`], but leaves the loops of these statements as the steps
+    /// have made them.
+    pub fn lower_nest_with(&self, nest: NestId, done: &[StatementName]) -> Legal<LoopNest> {
         let mut alone = self.draft.clone();
         alone.body = vec![nest.0];
         let open = planner(self.target, alone, Schedule::default(), None);
-        let (_, completed) = open.complete(&[], self.draft.statements.len());
+        let (_, completed) = open.complete(done, self.draft.statements.len());
         lower::lower(&completed)
     }
 

@@ -53,6 +53,19 @@ pub struct Choice<'a> {
     pub next: PartialSchedule<'a>,
 }
 
+/// How much can be decided about a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freedom {
+    /// No statement outside of the stage reads it, so it stays at the root.
+    NoReaders,
+    /// It is inside an ordered loop of the program, and stays there.
+    InsideLoop,
+    /// One access reads each of its points at most once: it is always inlined.
+    ReadOnce,
+    /// Several places are worth comparing.
+    Open,
+}
+
 impl<'a> PartialSchedule<'a> {
     /// The stages, those that others read after those that read them.
     pub fn stages(&self) -> Vec<StageId> {
@@ -71,35 +84,57 @@ impl<'a> PartialSchedule<'a> {
         &self.draft.buffers[stage.0.index()].buffer.name
     }
 
+    /// How much can be decided about a stage that is still at the root.
+    pub fn freedom(&self, stage: StageId) -> Freedom {
+        if self.draft.readers(Parent::Body, stage.0).is_empty() {
+            Freedom::NoReaders
+        } else if self.is_inside_loop(stage) {
+            Freedom::InsideLoop
+        } else if self.is_used_once(stage) && self.with(&[self.inline(stage)]).is_ok() {
+            Freedom::ReadOnce
+        } else {
+            Freedom::Open
+        }
+    }
+
     /// All that can be decided about a stage that is still at the root. All stages that read it
     /// must have been decided.
     pub fn choices(&self, stage: StageId) -> Vec<Choice<'a>> {
-        let mut choices = vec![Choice { placement: Placement::Root, next: self.clone() }];
-        let readers: Vec<StatementId> =
-            self.draft.readers(Parent::Body, stage.0).into_iter().map(|(id, _)| id).collect();
-        if readers.is_empty() || self.is_inside_loop(stage) {
-            return choices;
-        }
-        if let Ok(next) = self.with(&[Step::Inline { tensor: self.name(stage).to_owned() }]) {
-            if self.is_used_once(stage) {
-                return vec![Choice { placement: Placement::Inline, next }];
+        let root = Choice { placement: Placement::Root, next: self.clone() };
+        let inlined = || {
+            let next = self.with(&[self.inline(stage)]).ok()?;
+            Some(Choice { placement: Placement::Inline, next })
+        };
+        match self.freedom(stage) {
+            Freedom::NoReaders | Freedom::InsideLoop => vec![root],
+            Freedom::ReadOnce => inlined().into_iter().collect(),
+            Freedom::Open => {
+                let inlined = inlined().filter(|choice| choice.next.has_moderate_readers(self, stage));
+                [root].into_iter().chain(inlined).chain(self.fused_choices(stage)).collect()
             }
-            if readers.iter().all(|id| next.has_moderate_value(*id)) {
-                choices.push(Choice { placement: Placement::Inline, next });
-            }
         }
-        if self.draft.capabilities.grid.is_some() {
-            choices.extend(self.in_blocks(stage, &readers));
-            return choices;
-        }
-        choices.extend(self.in_loops(stage, &readers));
-        choices
     }
 
-    /// Whether the value of a statement is small enough to be compiled, and to be estimated again
-    /// and again.
-    fn has_moderate_value(&self, id: StatementId) -> bool {
-        count_nodes(&self.draft.statement(id).value) <= MOST_INLINED_NODES
+    /// The places inside the nests of the readers.
+    fn fused_choices(&self, stage: StageId) -> Vec<Choice<'a>> {
+        let readers: Vec<StatementId> =
+            self.draft.readers(Parent::Body, stage.0).into_iter().map(|(id, _)| id).collect();
+        match self.draft.capabilities.grid {
+            Some(_) => self.in_blocks(stage, &readers),
+            None => self.in_loops(stage, &readers),
+        }
+    }
+
+    /// The step that inlines a stage.
+    pub fn inline(&self, stage: StageId) -> Step {
+        Step::Inline { tensor: self.name(stage).to_owned() }
+    }
+
+    /// Whether the values of the statements that read a stage in `before` are small enough to be
+    /// compiled, and to be estimated again and again.
+    fn has_moderate_readers(&self, before: &PartialSchedule, stage: StageId) -> bool {
+        let mut readers = before.draft.readers(Parent::Body, stage.0).into_iter();
+        readers.all(|(id, _)| count_nodes(&self.draft.statement(id).value) <= MOST_INLINED_NODES)
     }
 
     /// The loops of the readers at which a stage can be computed.

@@ -22,6 +22,9 @@ pub trait CostModel: Debug + Send + Sync {
     /// Estimates a nest.
     fn estimate(&self, nest: &LoopNest) -> EstimateFeatures;
 
+    /// The predicted seconds of each statement outside of loops ([`LoopNest::roots`]).
+    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64>;
+
     /// Estimates a nest, and names the parts of its time.
     fn breakdown(&self, nest: &LoopNest) -> Breakdown;
 }

@@ -64,6 +64,8 @@ const PIECES_PER_FOLD: f64 = 4.0;
 pub struct Estimate {
     /// The time of a call.
     pub seconds: f64,
+    /// The time of each statement outside of loops: [`LoopNest::roots`].
+    pub roots: Vec<f64>,
     /// The parts of this time.
     pub parts: Parts,
 }
@@ -100,11 +102,10 @@ pub fn estimate(nest: &LoopNest, target: &Cpu, machine: &Machine) -> Estimate {
         frames: Frames::new(nest),
         counter,
         traffic,
-        starts: 0.0,
-        pieces: 0.0,
+        threads: vec![(0.0, 0.0)],
         idle: (0.0, 0.0),
     };
-    walk.stmts(&nest.body);
+    walk.roots(nest);
     walk.result(machine)
 }
 
@@ -114,20 +115,28 @@ struct Walk<'a> {
     frames: Frames,
     counter: Counter<'a>,
     traffic: Traffic<'a>,
-    /// How often threads start, and how often they take pieces of work.
-    starts: f64,
-    pieces: f64,
+    /// How often threads start, and how often they take pieces of work, for every root-level
+    /// statement.
+    threads: Vec<(f64, f64)>,
     /// The number of iterations of parallel loops that all cores could run in the time, and the
     /// number that they did run.
     idle: (f64, f64),
 }
 
 impl<'a> Walk<'a> {
+    /// Traverses the whole nest. Buffers that are allocated outside of all loops exist for all
+    /// root-level statements.
+    fn roots(&mut self, nest: &'a LoopNest) {
+        self.counter.allocation_depths.fill(self.frames.stack.len());
+        for root in nest.roots() {
+            self.frames.root_statement += 1;
+            self.threads.push((0.0, 0.0));
+            self.stmts(std::slice::from_ref(root));
+        }
+    }
+
     fn stmts(&mut self, stmts: &'a [Stmt]) {
         for stmt in stmts {
-            if self.frames.stack.len() == 1 && !matches!(stmt, Stmt::Allocate(_)) {
-                self.frames.root_statement += 1;
-            }
             match stmt {
                 Stmt::For(inner) => self.run_loop(inner),
                 Stmt::If(choice) => self.branch(choice),
@@ -149,9 +158,10 @@ impl<'a> Walk<'a> {
         }
         let own = &self.frames.all[self.frames.innermost()];
         if own.kind == FrameKind::Parallel {
-            self.starts += outside;
+            let (starts, pieces) = &mut self.threads[own.root_statement];
+            *starts += outside;
             // Each piece is a fraction of the remaining work.
-            self.pieces += outside * own.trips.min(PIECES_PER_FOLD * (1.0 + own.trips).ln());
+            *pieces += outside * own.trips.min(PIECES_PER_FOLD * (1.0 + own.trips).ln());
             self.idle.0 += own.trips * self.target.cores as f64 * outside;
             self.idle.1 += inner.extent.as_constant().unwrap_or(1).max(1) as f64 * outside;
         }

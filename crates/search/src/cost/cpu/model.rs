@@ -29,8 +29,12 @@ impl CostModel for Model<'_> {
         features(estimate(nest, self.cpu, &self.machine))
     }
 
+    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
+        estimate(nest, self.cpu, &self.machine).roots
+    }
+
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {
-        let Estimate { seconds, parts } = estimate(nest, self.cpu, &self.machine);
+        let Estimate { seconds, parts, .. } = estimate(nest, self.cpu, &self.machine);
         let transfers = parts.transfers.iter().enumerate();
         let transfers = transfers.map(|(level, time)| (format!("into cache {}", level + 1), *time));
         let before = [("instructions", parts.compute), ("loads and stores", parts.memory_instructions)];
@@ -46,7 +50,7 @@ impl CostModel for Model<'_> {
 }
 
 fn features(estimate: Estimate) -> EstimateFeatures {
-    let Estimate { seconds, parts } = estimate;
+    let Estimate { seconds, parts, .. } = estimate;
     let mut times = vec![parts.compute, parts.memory_instructions, parts.loops, parts.threads, parts.spills];
     let mut transfers = parts.transfers;
     transfers.resize(LEVELS, 0.0);
@@ -68,7 +72,8 @@ mod tests {
             ..Parts::default()
         };
         let of = |scale: f64| {
-            features(Estimate { seconds: 2.0 * scale, parts: parts(scale) }).features(4.0 * scale)
+            features(Estimate { seconds: 2.0 * scale, roots: Vec::new(), parts: parts(scale) })
+                .features(4.0 * scale)
         };
         assert_eq!(of(1.0), of(1e-6));
         assert_eq!(of(1.0).len(), 1 + 2 * (5 + LEVELS) + 2);

@@ -31,28 +31,37 @@ impl Walk<'_> {
         self.counter.counts.resize(self.frames.all.len(), Counts::default());
         let units = self.core_cycles(machine);
         let moving = self.transfers(machine);
-        let cycles: f64 = units
-            .iter()
-            .zip(&moving)
-            .map(|(core, levels)| {
-                f64::max(core.cycles + core.loops, core.memory + levels.iter().sum::<f64>())
-            })
-            .sum();
         let cycle = 1.0 / machine.hertz;
+        let busy = |(core, levels): (&CoreCycles, &Vec<f64>)| {
+            cycle * f64::max(core.cycles + core.loops, core.memory + levels.iter().sum::<f64>())
+        };
+        let busy: Vec<f64> = units.iter().zip(&moving).map(busy).collect();
+        let threads = self.thread_seconds(machine);
         let sum = |of: fn(&CoreCycles) -> f64| cycle * units.iter().map(of).sum::<f64>();
         let level = |at: usize| cycle * moving.iter().map(|levels| levels[at]).sum::<f64>();
-        let threads = self.starts * machine.start_threads + self.pieces * machine.take_piece;
         let parts = Parts {
             compute: sum(|core| core.cycles),
             memory_instructions: sum(|core| core.memory),
             transfers: (0..self.target.caches.len()).map(level).collect(),
             loops: sum(|core| core.loops),
-            threads: if self.target.cores > 1 { threads } else { 0.0 },
+            threads: threads.iter().sum(),
             spills: sum(|core| core.spills),
             masked_lanes: self.masked_lanes(),
             idle_cores: if self.idle.0 > 0.0 { (1.0 - self.idle.1 / self.idle.0).max(0.0) } else { 0.0 },
         };
-        Estimate { seconds: (cycles * cycle + parts.threads).max(cycle), parts }
+        let seconds = (busy.iter().sum::<f64>() + parts.threads).max(cycle);
+        // Unit 0 has what is computed once, before all loops.
+        let roots = busy.iter().zip(&threads).skip(1).map(|(busy, threads)| busy + threads).collect();
+        Estimate { seconds, roots, parts }
+    }
+
+    /// The time to wake threads and to hand out pieces of work, for every root-level statement.
+    fn thread_seconds(&self, machine: &Machine) -> Vec<f64> {
+        let seconds = |(starts, pieces): &(f64, f64)| match self.target.cores {
+            0 | 1 => 0.0,
+            _ => starts * machine.start_threads + pieces * machine.take_piece,
+        };
+        self.threads.iter().map(seconds).collect()
     }
 
     /// The instruction cycles of every root-level statement.

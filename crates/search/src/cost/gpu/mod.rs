@@ -28,6 +28,7 @@ mod walk;
 mod tests;
 
 use tilewright_ir::LoopNest;
+use tilewright_ir::nest::Stmt;
 use tilewright_target::Gpu;
 
 pub use model::Model;
@@ -38,6 +39,9 @@ use walk::Walk;
 pub struct Estimate {
     /// The time of a call.
     pub seconds: f64,
+    /// The time of each statement outside of loops: [`LoopNest::roots`]. A loop of the host has
+    /// several kernels.
+    pub roots: Vec<f64>,
     /// The parts of this time, one entry for each kernel.
     pub kernels: Vec<Parts>,
 }
@@ -70,7 +74,11 @@ pub struct Parts {
 
 /// Estimates the time of a nest on a GPU.
 pub fn estimate(nest: &LoopNest, gpu: &Gpu) -> Estimate {
-    let kernels: Vec<Parts> =
-        Walk::kernels(nest, gpu).iter().map(|kernel| total::parts(kernel, gpu)).collect();
-    Estimate { seconds: kernels.iter().map(|kernel| kernel.seconds).sum(), kernels }
+    let parts = |root: &Stmt| -> Vec<Parts> {
+        Walk::kernels(nest, root, gpu).iter().map(|kernel| total::parts(kernel, gpu)).collect()
+    };
+    let by_root: Vec<Vec<Parts>> = nest.roots().into_iter().map(parts).collect();
+    let seconds = |kernels: &Vec<Parts>| kernels.iter().map(|kernel| kernel.seconds).sum::<f64>();
+    let roots: Vec<f64> = by_root.iter().map(seconds).collect();
+    Estimate { seconds: roots.iter().sum(), roots, kernels: by_root.concat() }
 }

@@ -16,8 +16,12 @@ impl CostModel for Model<'_> {
         features(&estimate(nest, self.0))
     }
 
+    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
+        estimate(nest, self.0).roots
+    }
+
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {
-        let Estimate { seconds, kernels } = estimate(nest, self.0);
+        let Estimate { seconds, kernels, .. } = estimate(nest, self.0);
         Breakdown { seconds, groups: kernels.iter().enumerate().map(|(at, own)| group(at, own)).collect() }
     }
 }
@@ -68,7 +72,11 @@ mod tests {
     #[test]
     fn kernels_of_a_device_add_up() {
         let kernel = |seconds: f64, blocks: f64| Parts { seconds, blocks, compute: 1.0, ..Parts::default() };
-        let estimate = Estimate { seconds: 3.0, kernels: vec![kernel(1.0, 64.0), kernel(2.0, 8.0)] };
+        let estimate = Estimate {
+            seconds: 3.0,
+            kernels: vec![kernel(1.0, 64.0), kernel(2.0, 8.0)],
+            ..Estimate::default()
+        };
         let look = features(&estimate);
         assert_eq!((look.times[0], look.shares[0], look.shares[3]), (2.0, 3.0, 2.0));
         assert_eq!(features(&Estimate::default()).features(1.0).len(), look.features(1.0).len());

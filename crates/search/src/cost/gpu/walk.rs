@@ -103,10 +103,10 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the work of the kernels of a nest.
-    pub fn kernels(nest: &'a LoopNest, gpu: &'a Gpu) -> Vec<Block> {
+    /// Returns the work of the kernels of a statement outside of loops.
+    pub fn kernels(nest: &'a LoopNest, root: &'a Stmt, gpu: &'a Gpu) -> Vec<Block> {
         let mut found = Vec::new();
-        collect(nest, gpu, &nest.body, 1.0, &mut found);
+        collect(nest, gpu, std::slice::from_ref(root), 1.0, &mut found);
         found
     }
 
