@@ -115,8 +115,13 @@ pub struct ShowArgs {
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
     /// The stage to show.
-    #[arg(long, value_enum)]
-    pub stage: Stage,
+    #[arg(long, value_enum, required_unless_present = "report")]
+    pub stage: Option<Stage>,
+    /// Write an HTML page about the scheduled program to this file, such as page.html: the graph,
+    /// the loops as pictures, the predicted time of each stage, and where else it could be
+    /// computed. Nothing is run; `bench --report` adds measured times. The page needs no network.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// With --stage schedule: print for each statement where it is computed, its predicted time,
     /// and how much longer the program would take with the statement in another place.
     #[arg(long)]
@@ -355,6 +360,10 @@ pub struct BenchArgs {
     /// differ.
     #[arg(long)]
     pub check: bool,
+    /// Write an HTML page about the scheduled program to this file, as `show --report` does, with
+    /// the measured time of each loop nest beside the predicted one.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

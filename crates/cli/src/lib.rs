@@ -35,6 +35,7 @@ mod machine;
 mod memory;
 mod npy;
 mod output;
+mod pending_file;
 mod picture;
 mod problem;
 mod schedule;

@@ -1,15 +1,16 @@
 //! Holds a compiled program with its data in the host's memory or on a device, and calls or times
 //! it.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use tilewright::driver::Code;
+use tilewright::driver::{BoundCode, Code};
 use tilewright::interp::Inputs;
 use tilewright::ir::tensor::TensorError;
 use tilewright::ir::{Number, Tensor};
 use tilewright::runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuExecutable, Sampling};
 use tilewright::runtime::signature::Parameter;
-use tilewright::runtime::timing::{CacheFlush, Options};
+use tilewright::runtime::timing::{CacheFlush, Options, interleaved};
 use tilewright::runtime::{Buffer, Executable, Pool, RunError, Signature, Timing, View, ViewMut, measure};
 use tilewright::target::Cpu;
 
@@ -72,6 +73,22 @@ impl<'k> Loaded<'k> {
         match self {
             Loaded::Cpu(loaded) => loaded.time(source, clock),
             Loaded::Gpu(loaded) => loaded.time(clock).map_err(|error| Failure::from_run(source, error)),
+        }
+    }
+
+    /// Times codes with the signature of the program, each of which does more than the one before:
+    /// the seconds that each takes longer than the one before, and the first one as a whole.
+    pub fn time_steps(
+        &mut self,
+        codes: &[Code],
+        source: &Source,
+        clock: &TimingOptions,
+    ) -> Result<Vec<f64>, Failure> {
+        match self {
+            Loaded::Cpu(loaded) => loaded.time_steps(codes, source, clock),
+            Loaded::Gpu(loaded) => {
+                loaded.time_steps(codes, clock).map_err(|error| Failure::from_run(source, error))
+            }
         }
     }
 }
@@ -156,15 +173,50 @@ impl<'k> OnCpu<'k> {
         Ok(name_results(self.executable.signature(), tensors))
     }
 
-    fn time(&mut self, source: &Source, clock: &TimingOptions) -> Result<Timing, Failure> {
-        let options = Options {
+    fn options(&self, clock: &TimingOptions) -> Result<Options<'k>, Failure> {
+        Ok(Options {
             warm_up_time: clock.time / 5,
             samples: clock.samples,
             time: clock.time,
             cap: clock.cap,
             flush_caches: if clock.cold { Some(cache_flush(self.pool)?) } else { None },
             ..Options::default()
-        };
+        })
+    }
+
+    /// Samples of neighbours are taken in turn, so that a disturbance of the machine affects both.
+    fn time_steps(
+        &mut self,
+        codes: &[Code],
+        source: &Source,
+        clock: &TimingOptions,
+    ) -> Result<Vec<f64>, Failure> {
+        let options = self.options(clock)?;
+        let failed = |error| Failure::from_run(source, error);
+        let (constants, inputs) = (views(&self.constants), views(&self.inputs));
+        let (pool, scalars) = (self.pool, &self.scalars);
+        let results = RefCell::new(views_mut(&mut self.results));
+        let call = |bound: &BoundCode| bound.run(pool, &inputs, &mut results.borrow_mut(), scalars);
+        let (mut before, mut steps): (Option<BoundCode>, Vec<f64>) = (None, Vec::new());
+        for code in codes {
+            let bound = code.bind(pool, &constants).map_err(failed)?;
+            let step = match &before {
+                None => measure(&options, || call(&bound)).map_err(failed)?.median,
+                Some(before) => {
+                    let contenders: &mut [&mut dyn FnMut() -> Result<(), RunError>] =
+                        &mut [&mut || call(before), &mut || call(&bound)];
+                    let timings = interleaved(&options, contenders).map_err(failed)?;
+                    (timings[1].median - timings[0].median).max(0.0)
+                }
+            };
+            steps.push(step);
+            before = Some(bound);
+        }
+        Ok(steps)
+    }
+
+    fn time(&mut self, source: &Source, clock: &TimingOptions) -> Result<Timing, Failure> {
+        let options = self.options(clock)?;
         let bound = self.executable.bind(self.pool, &views(&self.constants));
         let bound = bound.map_err(|error| Failure::from_run(source, error))?;
         let (inputs, mut results) = (views(&self.inputs), views_mut(&mut self.results));
@@ -191,6 +243,7 @@ fn views_mut(buffers: &mut [Buffer]) -> Vec<ViewMut<'_>> {
 /// Kernels with tensors on a device.
 pub struct OnGpu {
     bound: GpuBound,
+    constants: Vec<DeviceBuffer>,
     inputs: Vec<DeviceBuffer>,
     results: Vec<DeviceBuffer>,
     scalars: Vec<Number>,
@@ -214,7 +267,7 @@ impl OnGpu {
             let constants = buffers(&signature.constants)?;
             let bound = executable.bind_on(&constants.iter().collect::<Vec<_>>())?;
             let (inputs, results) = (buffers(&signature.inputs)?, buffers(&signature.results)?);
-            Ok(OnGpu { bound, inputs, results, scalars })
+            Ok(OnGpu { bound, constants, inputs, results, scalars })
         })();
         loaded.map_err(|error| Failure::from_run(source, error))
     }
@@ -226,6 +279,24 @@ impl OnGpu {
         self.bound.wait()?;
         let tensors = self.results.iter().map(DeviceBuffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
         Ok(name_results(self.bound.signature(), tensors))
+    }
+
+    fn time_steps(&mut self, codes: &[Code], clock: &TimingOptions) -> Result<Vec<f64>, RunError> {
+        let (mut before, mut steps) = (0.0, Vec::new());
+        let executables = codes.iter().filter_map(|code| match code {
+            Code::Gpu(executable) => Some(executable),
+            Code::Cpu(_) => None,
+        });
+        for executable in executables {
+            let bound = executable.bind_on(&self.constants.iter().collect::<Vec<_>>())?;
+            let whole = std::mem::replace(&mut self.bound, bound);
+            let timing = self.time(clock);
+            self.bound = whole;
+            let seconds = timing?.median;
+            steps.push((seconds - before).max(0.0));
+            before = seconds;
+        }
+        Ok(steps)
     }
 
     fn time(&mut self, clock: &TimingOptions) -> Result<Timing, RunError> {

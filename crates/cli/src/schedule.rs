@@ -7,7 +7,10 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use tilewright::cache::{CacheError, UnusableRecord};
 use tilewright::driver::{ChosenSchedule, Origin, lower};
+use tilewright::explain::{Explanation, explain};
 use tilewright::ir::{LoopNest, Program};
+use tilewright::kind::cost_model;
+use tilewright::report::{MeasuredTimes, ProgramPage};
 use tilewright::schedule::text::{ParsedSchedule, StepSpans, parse};
 use tilewright::schedule::{Illegal, Refusal};
 use tilewright::syntax::Span;
@@ -156,6 +159,52 @@ impl ScheduleSource {
             (_, _, Some(why)) => format!("{DEFAULT}: {why}"),
             _ => DEFAULT.to_owned(),
         }
+    }
+
+    /// Describes the origin as text, and for the default schedule how it was found.
+    pub fn describe_explained(&self, explanation: &Explanation) -> String {
+        let found = match (self.chosen.origin, explanation.is_by_rules) {
+            (Origin::Default, true) => ", by rules",
+            (Origin::Default, false) => ", found by a search with the cost model",
+            _ => "",
+        };
+        format!("{}{found}", self.describe())
+    }
+
+    /// Explains the schedule. `nest` is the result of applying it to the program.
+    pub fn explain(
+        &self,
+        program: &Program,
+        nest: &LoopNest,
+        target: Target<'_>,
+    ) -> Result<Explanation, Failure> {
+        let explained = explain(program, &self.chosen.schedule, nest, target, &*cost_model(target));
+        explained.map_err(|why| {
+            Failure::Bug(format!("the schedule of `{}` cannot be explained: {why}", program.name))
+        })
+    }
+
+    /// The page about the program with this schedule. `source` is the text of the program.
+    pub fn page(
+        &self,
+        program: &Program,
+        source: &str,
+        target: Target<'_>,
+        measured: Option<MeasuredTimes>,
+    ) -> Result<String, Failure> {
+        let nest = self.lower(program, target)?;
+        let explanation = self.explain(program, &nest, target)?;
+        let page = ProgramPage {
+            program,
+            source,
+            schedule: &self.chosen.schedule,
+            origin: self.describe_explained(&explanation),
+            nest: &nest,
+            explanation: &explanation,
+            target,
+            measured,
+        };
+        Ok(page.html())
     }
 
     /// Describes the faster records of the cache that cannot be used.

@@ -66,7 +66,7 @@
 use crate::dtype::DType;
 use crate::ids::{InNest, id};
 use crate::program::{ReduceOp, Scalar, TensorId};
-use crate::{expr, index, program};
+use crate::{expr, index, program, walk};
 
 id!(BufferId, "a buffer of a loop nest");
 id!(LoopVarId, "a loop variable of a loop nest");
@@ -445,6 +445,46 @@ impl LoopNest {
         let mut found = Vec::new();
         collect(self, &self.body, &mut found);
         found
+    }
+
+    /// The nest without the statements of a call that come after the first `count` of
+    /// [`LoopNest::roots`]. Buffers that only those use have one element.
+    pub fn up_to_root(&self, count: usize) -> LoopNest {
+        let mut kept = LoopNest { body: self.first_roots(&self.body, &mut { count }), ..self.clone() };
+        let mut allocated = vec![false; self.buffers.len()];
+        walk::visit(&kept.body, &mut |stmt| {
+            if let Stmt::Allocate(own) = stmt {
+                allocated[own.buffer.index()] = true;
+            }
+        });
+        for (id, buffer) in (0..).map(BufferId).zip(&mut kept.buffers) {
+            let is_temporary = matches!(buffer.scope, Scope::Scratch | Scope::Register | Scope::Shared);
+            if is_temporary && !allocated[id.index()] {
+                buffer.scope = Scope::Scratch;
+                buffer.shape.fill(1);
+                kept.body = vec![Stmt::Allocate(Allocate { buffer: id, body: kept.body })];
+            }
+        }
+        kept
+    }
+
+    /// The first roots among some statements, as many as are left to keep.
+    fn first_roots(&self, stmts: &[Stmt], left: &mut usize) -> Vec<Stmt> {
+        let mut kept = Vec::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::Allocate(own) if self.buffer(own.buffer).scope == Scope::Scratch => {
+                    let body = self.first_roots(&own.body, left);
+                    kept.push(Stmt::Allocate(Allocate { buffer: own.buffer, body }));
+                }
+                _ if *left == 0 => {}
+                _ => {
+                    *left -= 1;
+                    kept.push(stmt.clone());
+                }
+            }
+        }
+        kept
     }
 
     /// The name of a variable.

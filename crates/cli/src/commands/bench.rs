@@ -1,5 +1,7 @@
 //! `tilewright bench`: compiles a program and measures the time of a call.
 
+mod nests;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -14,8 +16,10 @@ use crate::failure::Failure;
 use crate::interpret::check;
 use crate::loaded::{Loaded, TimingOptions};
 use crate::output::{print, spinner};
+use crate::pending_file::PendingFile;
 use crate::problem::Problem;
 use crate::target::Target;
+use tilewright::report::MeasuredTimes;
 use tilewright::report::time::seconds;
 use tilewright::tuner::work::{Work, count_work};
 
@@ -39,6 +43,7 @@ struct Report<'a> {
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let name =
         Target::find(&args.target)?.compiled("bench measures kernels, and --target interp has none")?;
+    let page = PendingFile::new("--report", args.report.as_deref())?;
     let compiler = Compiler::new(&args.compile, name)?;
     let mut problem = Problem::read(&args.program)?;
     let mut inputs = problem.kernel_inputs(args.check)?;
@@ -49,21 +54,30 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         check(&problem.source, &problem.program, inputs, &found)?;
     }
     let timing = time_calls(args, &problem, &mut loaded)?;
+    if let Some(page) = page {
+        let roots = nests::measured(&problem, &compiled, &target, &mut loaded, &clock(args))?;
+        let measured = MeasuredTimes { whole: timing.median, roots };
+        let source = &problem.source.file.text;
+        page.write(&compiled.schedule.page(&problem.program, source, target.target(), Some(measured))?)?;
+    }
     drop(loaded);
     let work = count_work(&problem.program);
     let report = Report { problem: &problem, target: &target, compiled: &compiled, timing, work };
     print(&if args.json { report.json() } else { report.table() })
 }
 
-fn time_calls(args: &BenchArgs, problem: &Problem, loaded: &mut Loaded<'_>) -> Result<Timing, Failure> {
-    let clock = TimingOptions {
+fn clock(args: &BenchArgs) -> TimingOptions {
+    TimingOptions {
         time: args.time,
         samples: args.samples.unwrap_or(SAMPLES),
         cap: if args.samples.is_some() { NO_SAMPLING_LIMIT } else { SAMPLING_LIMIT.max(4 * args.time) },
         cold: args.cold,
-    };
+    }
+}
+
+fn time_calls(args: &BenchArgs, problem: &Problem, loaded: &mut Loaded<'_>) -> Result<Timing, Failure> {
     let spinner = spinner("measuring");
-    let timing = loaded.time(&problem.source, &clock);
+    let timing = loaded.time(&problem.source, &clock(args));
     spinner.finish_and_clear();
     timing
 }

@@ -1,4 +1,5 @@
-//! `tilewright show`: prints a program at one stage of compilation.
+//! `tilewright show`: prints a program at one stage of compilation, and writes the page about its
+//! schedule.
 
 mod cost;
 mod explain;
@@ -18,30 +19,57 @@ use crate::failure::Failure;
 use crate::inputs::read_sizes;
 use crate::machine::machine_or_typical;
 use crate::output::{print, print_error_line};
+use crate::pending_file::PendingFile;
 use crate::problem::{OR_INPUTS, concrete_program};
 use crate::schedule::ScheduleOption;
 use crate::source::Source;
 use crate::target::Target;
 
-/// Prints one stage of a program.
+/// Prints one stage of a program, and writes the page about it.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
-    let show = match args.stage {
-        Stage::Program | Stage::Ranges => show_checked,
-        Stage::Graph => graph::show_graph,
-        Stage::Dependences => show_dependences,
-        Stage::Hls | Stage::C => return Err(missing_stage(args.stage)),
-        _ => show_compiled,
-    };
-    if args.explain && args.stage != Stage::Schedule {
+    if args.explain && args.stage != Some(Stage::Schedule) {
         return Err(Failure::Usage("--explain is for --stage schedule".to_owned()));
     }
+    let report = PendingFile::new("--report", args.report.as_deref())?;
     let (source, function) = Source::read_function(&args.file)?;
     let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
-    print(&show(args, &source, &function, &sizes)?)?;
-    if args.stage == Stage::Graph && std::io::stdout().is_terminal() {
+    if let Some(stage) = args.stage {
+        print_stage(args, stage, &source, &function, &sizes)?;
+    }
+    if let Some(file) = report {
+        file.write(&page(args, &source, &function, &sizes)?)?;
+    }
+    Ok(())
+}
+
+fn print_stage(
+    args: &ShowArgs,
+    stage: Stage,
+    source: &Source,
+    function: &str,
+    sizes: &Bindings,
+) -> Result<(), Failure> {
+    let text = match stage {
+        Stage::Program | Stage::Ranges => show_checked(stage, source, function, sizes),
+        Stage::Graph => graph::show_graph(args, source, function, sizes),
+        Stage::Dependences => show_dependences(args, source, function, sizes),
+        Stage::Hls | Stage::C => return Err(missing_stage(stage)),
+        _ => show_compiled(args, stage, source, function, sizes),
+    };
+    print(&text?)?;
+    if stage == Stage::Graph && std::io::stdout().is_terminal() {
         print_error_line("note: this is a picture in the SVG format; write it to a file with `> graph.svg`");
     }
     Ok(())
+}
+
+/// The page about a program at given sizes.
+fn page(args: &ShowArgs, source: &Source, function: &str, sizes: &Bindings) -> Result<String, Failure> {
+    let machine = machine_or_typical(target_of(args)?, &args.compile)?;
+    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
+    let program = concrete_program(source, function, sizes, args.rounding, OR_INPUTS)?;
+    let schedule = asked.without_cache(&program, machine.target());
+    schedule.page(&program, &source.file.text, machine.target(), None)
 }
 
 fn missing_stage(stage: Stage) -> Failure {
@@ -59,7 +87,7 @@ fn missing_stage(stage: Stage) -> Failure {
 
 /// Shows a stage before compilation. Sizes may be open.
 fn show_checked(
-    args: &ShowArgs,
+    stage: Stage,
     source: &Source,
     function: &str,
     bindings: &Bindings,
@@ -67,7 +95,7 @@ fn show_checked(
     let checked = check(&source.parsed.ast, function, bindings);
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };
-    Ok(match args.stage {
+    Ok(match stage {
         Stage::Ranges => ranges_text(&source.file.text, &checked, program),
         _ => text::program(program),
     })
@@ -90,6 +118,7 @@ fn show_dependences(
 /// Shows a stage of the compiler for a program at given sizes, for the CPU or for a device.
 fn show_compiled(
     args: &ShowArgs,
+    stage: Stage,
     source: &Source,
     function: &str,
     bindings: &Bindings,
@@ -99,7 +128,7 @@ fn show_compiled(
     let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
     let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, target);
-    match args.stage {
+    match stage {
         Stage::Space => Ok(space::space(&program, target)),
         Stage::Schedule if args.explain => explain::explained(&program, &schedule, target),
         Stage::Schedule => Ok(schedule.chosen.schedule.to_string()),
@@ -116,12 +145,12 @@ fn show_compiled(
 fn target_of(args: &ShowArgs) -> Result<TargetName, Failure> {
     let name = Target::find(&args.target)?.compiled("--target interp runs a program as it is written");
     let api = match args.stage {
-        Stage::Cuda => GpuApi::Cuda,
-        Stage::Opencl => GpuApi::OpenCl,
-        Stage::Llvm | Stage::Asm => match name? {
+        Some(Stage::Cuda) => GpuApi::Cuda,
+        Some(Stage::Opencl) => GpuApi::OpenCl,
+        Some(stage @ (Stage::Llvm | Stage::Asm)) => match name? {
             TargetName::Cpu => return Ok(TargetName::Cpu),
             _ => {
-                let stage = compiled_stage(args.stage).name();
+                let stage = compiled_stage(stage).name();
                 return Err(Failure::Usage(format!("--stage {stage} is for --target cpu")));
             }
         },

@@ -25,6 +25,7 @@ mod window;
 use tilewright_ir::{LoopNest, Program};
 
 pub(crate) use schedule::buffer_text;
+pub(crate) use svg::page_style;
 
 /// Draws a program.
 pub fn program_graph(program: &Program) -> String {
@@ -34,4 +35,9 @@ pub fn program_graph(program: &Program) -> String {
 /// Draws a program with what a schedule has decided. The loop nest computes the program.
 pub fn scheduled_graph(program: &Program, nest: &LoopNest) -> String {
     svg::draw(&schedule::graph(program, nest))
+}
+
+/// Draws a program with what a schedule has decided, for a page with [`page_style`].
+pub(crate) fn inline_scheduled_graph(program: &Program, nest: &LoopNest) -> String {
+    svg::draw_inline(&schedule::graph(program, nest))
 }

@@ -48,13 +48,42 @@ const SAMPLE: f64 = 26.0;
 
 /// Draws a graph as an SVG file.
 pub fn draw(graph: &Graph) -> String {
+    let sheet = format!("{STYLE}\n{GRAPH_STYLE}");
+    let style = for_both_schemes(&rules(), &sheet);
+    drawing(
+        graph,
+        &format!("<style>\n{style}</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"),
+    )
+}
+
+/// Draws a graph for a page with [`page_style`].
+pub fn draw_inline(graph: &Graph) -> String {
+    drawing(graph, "")
+}
+
+/// The style of graphs on a page. Its rules apply to nothing outside of the element `.graph`.
+pub fn page_style() -> String {
+    let colours = GRAPH_STYLE.lines().take_while(|line| !line.starts_with("text"));
+    let rules = rules();
+    let scoped = rules.lines().map(|rule| format!(".graph {rule}"));
+    colours.map(str::to_owned).chain(scoped).map(|line| line + "\n").collect()
+}
+
+/// The rules of the style sheet, without its colours.
+fn rules() -> String {
+    let rules = GRAPH_STYLE.lines().skip_while(|line| !line.starts_with("text"));
+    rules.collect::<Vec<_>>().join("\n")
+}
+
+/// Draws a graph. `background` is the first content of the drawing.
+fn drawing(graph: &Graph, background: &str) -> String {
     let placed = layout(&diagram(graph));
     let (header, header_width) = header(graph);
     let width = placed.width.max(header_width) + 2.0 * MARGIN;
     let height = placed.height + HEADER + 2.0 * MARGIN;
     // A drawing that is narrower than its heading stands in the middle.
     let left = (width - placed.width) / 2.0;
-    let mut out = open(graph, width, height);
+    let mut out = open(graph, width, height) + background;
     out += &header;
     let _ = writeln!(out, "<g transform=\"translate({left:.1} {:.1})\">", HEADER + MARGIN);
     draw_content(&mut out, graph, &placed);
@@ -136,9 +165,6 @@ fn tooltip(text: &str) -> String {
 }
 
 fn open(graph: &Graph, width: f64, height: f64) -> String {
-    let sheet = format!("{STYLE}\n{GRAPH_STYLE}");
-    let rules = GRAPH_STYLE.lines().skip_while(|line| !line.starts_with("text"));
-    let rules = rules.collect::<Vec<_>>().join("\n");
     let count = |test: fn(Kind) -> bool| graph.nodes.iter().filter(|node| test(node.kind)).count();
     let inputs = count(|kind| matches!(kind, Kind::Input | Kind::Constant));
     let others = graph.nodes.len() - inputs;
@@ -147,12 +173,9 @@ fn open(graph: &Graph, width: f64, height: f64) -> String {
          width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n\
          <title>{name}: its statements and what they read</title>\n\
          <desc>Boxes for {inputs} inputs and {others} statements. An arrow leads from a tensor to a \
-         statement that reads it. There are {edges} arrows.</desc>\n\
-         <style>\n{style}</style>\n\
-         <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
+         statement that reads it. There are {edges} arrows.</desc>\n",
         name = escape(&graph.name),
         edges = graph.edges.len(),
-        style = for_both_schemes(&rules, &sheet),
     )
 }
 

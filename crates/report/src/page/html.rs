@@ -47,6 +47,16 @@ pub fn table(rows: &[(&str, String)]) -> String {
     out + "</table>"
 }
 
+/// Quotes a command line so that a shell reads the same words.
+pub fn command_line(words: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +72,12 @@ mod tests {
     fn a_text_comes_back() {
         let text = "<b a=\"1\" c='2'>&amp; &lt;\n";
         assert_eq!(unescape(&escape(text)), text);
+    }
+
+    #[test]
+    fn a_shell_understands_the_command() {
+        let words = ["tilewright", "tune", "my file.tw", "--sizes", "M=1,N=2", "it's", ""];
+        let wanted = r"tilewright tune 'my file.tw' --sizes M=1,N=2 'it'\''s' ''";
+        assert_eq!(command_line(words.into_iter().map(str::to_owned)), wanted);
     }
 }

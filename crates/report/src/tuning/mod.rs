@@ -21,7 +21,7 @@ use tilewright_tuner::search::SearchOutcome;
 use tilewright_tuner::tune::TuningReport;
 
 use crate::page::STYLE;
-use crate::page::html::{escape, section, table, verbatim};
+use crate::page::html::{command_line, escape, section, table, verbatim};
 use crate::time::{date, now, seconds};
 use bars::{Bar, histogram, horizontal_bars};
 use curve::curve;
@@ -195,27 +195,5 @@ impl Page<'_> {
     /// The model name of the machine.
     fn model(&self) -> String {
         self.machine.target().hardware().model()
-    }
-}
-
-/// Quotes a command line so that a shell reads the same words.
-fn command_line(words: impl Iterator<Item = String>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_understands_the_command() {
-        let words = ["tilewright", "tune", "my file.tw", "--sizes", "M=1,N=2", "it's", ""];
-        let wanted = r"tilewright tune 'my file.tw' --sizes M=1,N=2 'it'\''s' ''";
-        assert_eq!(command_line(words.into_iter().map(str::to_owned)), wanted);
     }
 }

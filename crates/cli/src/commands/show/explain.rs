@@ -1,10 +1,9 @@
 //! `tilewright show --stage schedule --explain`: formats where each statement of a program is
 //! computed, its time, and why it is computed there.
 
-use tilewright::driver::Origin;
-use tilewright::explain::{ComputedStatement, Explanation, StageExplanation, explain};
+use tilewright::explain::{ComputedStatement, Explanation, StageExplanation};
 use tilewright::ir::{LoopNest, Program};
-use tilewright::kind::{cost_model, default_search};
+use tilewright::kind::default_search;
 use tilewright::report::explanation::{legend, reason, storage};
 use tilewright::report::time::seconds;
 use tilewright::target::Target;
@@ -22,27 +21,14 @@ pub fn explained(
     target: Target<'_>,
 ) -> Result<String, Failure> {
     let nest = schedule.lower(program, target)?;
-    let explanation = explain(program, &schedule.chosen.schedule, &nest, target, &*cost_model(target))
-        .map_err(|why| {
-            Failure::Bug(format!("the schedule of `{}` cannot be explained: {why}", program.name))
-        })?;
+    let explanation = schedule.explain(program, &nest, target)?;
     Ok(format!(
         "schedule  {}\nexpected  {}\n\n{}\n{}\n",
-        origin(schedule, &explanation),
+        schedule.describe_explained(&explanation),
         seconds(explanation.seconds),
         table(&rows(&explanation, &nest)),
         legend(default_search(target).is_some())
     ))
-}
-
-/// Describes where the schedule comes from, and for the default one how it was found.
-fn origin(schedule: &ScheduleSource, explanation: &Explanation) -> String {
-    let found = match (schedule.chosen.origin, explanation.is_by_rules) {
-        (Origin::Default, true) => ", by rules",
-        (Origin::Default, false) => ", found by a search with the cost model",
-        _ => "",
-    };
-    format!("{}{found}", schedule.describe())
 }
 
 /// The head of the table, and a row for each statement.
