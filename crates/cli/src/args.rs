@@ -102,12 +102,16 @@ pub struct CheckArgs {
     `loops` is the program after these steps, and `cost` is its predicted time; `llvm`, `asm`, `cuda` and `opencl` are the generated code. From dependences on, all sizes must be given.\n\n\
     `graph` is a picture in the SVG format, which every browser shows. With --schedule, where `default` is the default schedule, it also has the loop nests or kernels, \
     the inlined statements, and the buffers of each statement.\n\n\
-    A printed schedule can be edited and then used with --schedule; docs/schedules.md teaches the steps.\n\n\
+    A printed schedule can be edited and then used with --schedule; docs/schedules.md teaches the steps. --explain prints instead where each statement is computed, its predicted time, \
+    and how the predicted time of the program changes if a stage is computed elsewhere: `at root +16 %; inlined +50 %`. --report writes the same with pictures as a page. \
+    All these times come from the cost model; nothing is run.\n\n\
     Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
     tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
     tilewright show examples/paper/mv.tw --stage schedule --sizes M=1000,K=1000 > mv.sched\n  \
     tilewright show examples/paper/mv.tw --stage loops --sizes M=1000,K=1000 --schedule mv.sched --threads 1\n  \
-    tilewright show examples/benchmarks/mlp3.tw:mlp3 --stage graph > mlp3.svg"
+    tilewright show examples/benchmarks/mlp3.tw:mlp3 --stage graph > mlp3.svg\n  \
+    tilewright show examples/pipelines/harris.tw:harris --stage schedule --explain --sizes H=2560,W=1536\n  \
+    tilewright show examples/pipelines/harris.tw:harris --sizes H=2560,W=1536 --report harris.html"
 )]
 pub struct ShowArgs {
     /// Source file. FILE:NAME picks a function. Without a name, the function with the name of the
@@ -329,7 +333,8 @@ pub struct RunArgs {
     GB/s counts every input and result once. A tensor that a program updates in place keeps its values from call to call.\n\n\
     Examples:\n  tilewright bench examples/paper/mv.tw --sizes M=1024,K=1024\n  \
     tilewright bench gemm.tw --sizes M=1000,N=1000,K=1000 --schedule gemm.sched --threads 1\n  \
-    tilewright bench gemm.tw --sizes M=64,N=64,K=64 --cold --samples 100 --json"
+    tilewright bench gemm.tw --sizes M=64,N=64,K=64 --cold --samples 100 --json\n  \
+    tilewright bench examples/pipelines/unsharp.tw:unsharp --sizes H=2560,W=1536 --report unsharp.html"
 )]
 pub struct BenchArgs {
     /// The program to measure.

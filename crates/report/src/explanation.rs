@@ -61,12 +61,12 @@ fn best_of_each_place(alternatives: &[Alternative]) -> Vec<&Alternative> {
     best
 }
 
-/// How the place compares with the alternatives.
+/// The rank of the place among the alternatives, by predicted time.
 fn rank(alternatives: &[Alternative], seconds: f64) -> String {
     let faster = alternatives.iter().filter(|own| own.seconds < (1.0 - NOTABLE) * seconds).count();
     match faster {
         0 => format!("best of {}", alternatives.len() + 1),
-        _ => format!("{faster} of {} others faster", alternatives.len()),
+        _ => format!("number {} of {}", faster + 1, alternatives.len() + 1),
     }
 }
 

@@ -8,7 +8,7 @@ mod support;
 use support::{cpu, expect_agreement, program};
 use tilewright_ir::print;
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_schedule::partial::{Choice, Placement};
+use tilewright_schedule::partial::{Choice, Freedom, Place, Placement};
 use tilewright_schedule::{PartialSchedule, Step, apply};
 
 const SIZES: &[(&str, i64)] = &[("H", 40), ("W", 19)];
@@ -94,5 +94,35 @@ fn random_decisions_give_the_programs_results() {
             expect_agreement(&program, &nest, round);
             assert_eq!(prove(&program, &nest), Verdict::Proved, "{schedule}\n{}", print::nest(&nest));
         }
+    }
+}
+
+#[test]
+fn places_and_freedom_follow_the_steps() {
+    let program = program(PIPELINE, SIZES);
+    let cpu = cpu();
+    let start = PartialSchedule::new(&program, &cpu).unwrap();
+    let stages = start.stages();
+    let freedom: Vec<Freedom> = stages.iter().map(|stage| start.freedom(*stage)).collect();
+    // out, total, low, across, gray.
+    let open = Freedom::Open;
+    assert_eq!(freedom, [Freedom::NoReaders, open, Freedom::ReadOnce, open, open]);
+    assert_eq!(
+        (start.place(0), start.place(4), start.place(5)),
+        (Some(Place::Root), Some(Place::Root), None)
+    );
+    let next = start.with(&[start.inline(stages[2])]).unwrap();
+    // Statements count in the order of the program: gray, across, low, total, out.
+    assert_eq!((next.place(2), next.nest_of(2)), (Some(Place::Inlined), None));
+    let placements =
+        next.choices(stages[3]).into_iter().map(|choice| (choice.placement, choice.next.place(1)));
+    for (placement, place) in placements {
+        let is_as_decided = match placement {
+            Placement::Root => place == Some(Place::Root),
+            Placement::Inline => place == Some(Place::Inlined),
+            Placement::Piece => matches!(place, Some(Place::AtLoop { is_sliding: false, .. })),
+            Placement::Sliding => matches!(place, Some(Place::AtLoop { is_sliding: true, .. })),
+        };
+        assert!(is_as_decided, "{placement:?}: {place:?}");
     }
 }

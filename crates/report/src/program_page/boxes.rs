@@ -25,6 +25,7 @@ pub fn legend() -> String {
         ("thread", "threads of a block"),
         ("vector", "vector"),
         ("unroll", "unrolled"),
+        ("partial", "other code runs partial tiles"),
     ];
     let sample = |(class, name): (&str, &str)| {
         format!(
@@ -66,40 +67,25 @@ fn described(parts: &[Part]) -> String {
     parts.iter().map(of_part).collect::<Vec<_>>().join("; ")
 }
 
-/// Draws parts below each other, and returns their height. Statements and buffers that follow each
-/// other share a row as far as they fit.
+/// Draws parts below each other, and returns their height.
 fn column(parts: &[Part], x: f64, y: f64, width: f64) -> (String, f64) {
-    let (mut out, mut row) = (String::new(), Row::new(x, y, width));
-    for part in parts {
-        match part {
-            Part::Loops(loops, inside) => {
-                row.end();
-                let (drawn, height) = nest_box(loops, inside, x, row.y, width);
-                out += &drawn;
-                row.y += height + GAP;
-            }
-            Part::Buffer(text) => out += &row.label("buffer", text),
-            Part::Statement(text) => out += &row.label("statement", text),
-            Part::Copy(text) => out += &row.label("copy", text),
-            Part::Note(text) => {
-                row.end();
-                out += &line("note", "start", (x, row.y + 14.0), text);
-                row.y += LABEL;
-            }
-        }
-    }
+    let mut row = Row::new(x, y, width);
+    let out = row.parts(parts);
     row.end();
     (out, (row.y - GAP - y).max(LABEL))
 }
 
 /// Draws a box: its loops as labels, and what is inside.
 fn nest_box(loops: &[LoopLabel], inside: &[Part], x: f64, y: f64, width: f64) -> (String, f64) {
-    let (left, room) = (x + PADDING, width - 2.0 * PADDING);
-    let mut row = Row::new(left, y + PADDING, room);
+    let mut row = Row::new(x + PADDING, y + PADDING, width - 2.0 * PADDING);
     let labels: String = loops.iter().map(|own| row.label(own.class, &own.text)).collect();
+    // Statements alone need no rows of their own.
+    if inside.iter().any(|part| matches!(part, Part::Loops(..))) {
+        row.end();
+    }
+    let content = row.parts(inside);
     row.end();
-    let (content, height) = column(inside, left, row.y, room);
-    let whole = row.y + height + PADDING - y;
+    let whole = row.y - GAP + PADDING - y;
     let outline = format!(
         "<rect class=\"body\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{whole:.1}\" rx=\"6\"/>\n"
     );
@@ -118,6 +104,26 @@ struct Row {
 impl Row {
     fn new(left: f64, y: f64, width: f64) -> Row {
         Row { left, right: left + width, x: left, y }
+    }
+
+    /// Draws parts: loops below each other, and what stands between them in rows.
+    fn parts(&mut self, parts: &[Part]) -> String {
+        let mut out = String::new();
+        for part in parts {
+            match part {
+                Part::Loops(loops, inside) => {
+                    self.end();
+                    let (drawn, height) = nest_box(loops, inside, self.left, self.y, self.right - self.left);
+                    out += &drawn;
+                    self.y += height + GAP;
+                }
+                Part::Buffer(text) => out += &self.label("buffer", text),
+                Part::Statement(text) => out += &self.label("statement", text),
+                Part::Copy(text) => out += &self.label("copy", text),
+                Part::Note(text) => out += &self.label("note", text),
+            }
+        }
+        out
     }
 
     /// Draws a label, in the next row if there is no room.

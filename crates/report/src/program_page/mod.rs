@@ -15,6 +15,7 @@ mod stages;
 mod times;
 
 use std::fmt::Write;
+use std::slice;
 
 use tilewright_cache::TOOL_VERSION;
 use tilewright_ir::print::nest as nest_text;
@@ -34,7 +35,7 @@ const PAGE_STYLE: &str = include_str!("program.css");
 
 /// The contents of the page.
 pub struct ProgramPage<'a> {
-    /// The program, and its text.
+    /// The program.
     pub program: &'a Program,
     /// The text of the file that the program is from.
     pub source: &'a str,
@@ -133,9 +134,17 @@ impl ProgramPage<'_> {
     /// The picture of each nest, and the loops as text.
     fn loops(&self) -> String {
         let mut out = boxes::legend();
+        if !self.nest.setup.is_empty() {
+            let parts = picture::picture(self.nest, &self.nest.setup, &|own| self.statement_name(own));
+            let _ = writeln!(
+                out,
+                "<h3>Setup, once for given constant inputs</h3>\n{}",
+                boxes::draw("Setup", &parts)
+            );
+        }
         for (at, root) in self.nest.roots().into_iter().enumerate() {
             let name = format!("Nest {}", at + 1);
-            let picture = picture::picture(self.nest, root, &|statement| self.statement_name(statement));
+            let picture = picture::picture(self.nest, slice::from_ref(root), &|own| self.statement_name(own));
             let _ = writeln!(
                 out,
                 "<h3>{name}: {}</h3>\n{}",

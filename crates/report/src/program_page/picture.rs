@@ -27,7 +27,7 @@ pub enum Part {
     Note(String),
 }
 
-/// A loop as text.
+/// A loop as text, or `also partial` where other code runs partial tiles and borders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopLabel {
     /// The class of the kind of loop in the style sheet.
@@ -36,9 +36,9 @@ pub struct LoopLabel {
     pub text: String,
 }
 
-/// The picture of a statement outside of loops. `name` gives the names of the program's statements.
-pub fn picture(nest: &LoopNest, root: &Stmt, name: &dyn Fn(usize) -> String) -> Vec<Part> {
-    Painter { nest, name }.parts(std::slice::from_ref(root))
+/// The picture of some statements of a nest. `name` gives the names of the program's statements.
+pub fn picture(nest: &LoopNest, stmts: &[Stmt], name: &dyn Fn(usize) -> String) -> Vec<Part> {
+    Painter { nest, name }.parts(stmts)
 }
 
 struct Painter<'a> {
@@ -80,14 +80,26 @@ impl Painter<'_> {
         }
     }
 
-    /// A loop with the loops that are alone inside it.
+    /// A loop with the loops that are alone inside it, in all iterations or in those of whole tiles.
     fn nested_loops(&self, outer: &For) -> Part {
-        let (mut loops, mut inner) = (vec![self.label(outer)], outer);
-        while let [Stmt::For(next)] = inner.body.as_slice() {
-            loops.push(self.label(next));
-            inner = next;
+        let (mut loops, mut body) = (vec![self.label(outer)], outer.body.as_slice());
+        let mut has_partial_tiles = false;
+        loop {
+            match body {
+                [Stmt::For(next)] => {
+                    loops.push(self.label(next));
+                    body = &next.body;
+                }
+                [Stmt::If(own)] if runs_the_same(own) => {
+                    has_partial_tiles = true;
+                    body = &own.then;
+                }
+                _ => break,
+            }
         }
-        Part::Loops(loops, self.parts(&inner.body))
+        let text = "also partial".to_owned();
+        loops.extend(has_partial_tiles.then_some(LoopLabel { class: "partial", text }));
+        Part::Loops(loops, self.parts(body))
     }
 
     fn label(&self, own: &For) -> LoopLabel {
@@ -108,7 +120,7 @@ impl Painter<'_> {
         if own.otherwise.is_empty() {
             return then;
         }
-        if stores_of(&own.otherwise).is_subset(&stores_of(&own.then)) {
+        if runs_the_same(own) {
             then.push(Part::Note("and the same with conditions, for partial tiles and borders".to_owned()));
             return then;
         }
@@ -130,6 +142,11 @@ impl Painter<'_> {
             ClaimRole::Total => Part::Copy(format!("total of {name}")),
         }
     }
+}
+
+/// Whether both sides of a choice run the same statements, such as whole and partial tiles.
+fn runs_the_same(own: &If) -> bool {
+    !own.otherwise.is_empty() && stores_of(&own.otherwise).is_subset(&stores_of(&own.then))
 }
 
 /// The statements and buffers that stores belong to.

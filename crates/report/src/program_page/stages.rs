@@ -58,7 +58,7 @@ fn time(page: &ProgramPage, own: &ComputedStatement) -> String {
 /// The other places of a stage: a line, and all of them behind it.
 fn others(page: &ProgramPage, stage: &StageExplanation) -> String {
     let whole = page.explanation.seconds;
-    let line = escape(&reason(stage, whole));
+    let line = unbroken(&reason(stage, whole));
     let Decision::Compared { alternatives, refused } = &stage.decision else { return line };
     if alternatives.is_empty() {
         return line;
@@ -77,11 +77,16 @@ fn others(page: &ProgramPage, stage: &StageExplanation) -> String {
     format!("<details>\n<summary>{line}</summary>\n<table>\n{rows}{refused}</table>\n</details>")
 }
 
+/// Escapes a text, and keeps percentages on one line.
+fn unbroken(text: &str) -> String {
+    escape(text).replace(" %", "&#160;%")
+}
+
 fn alternative_row(own: &Alternative, whole: f64) -> String {
     format!(
         "<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         escape(&own.to_string()),
         seconds(own.seconds),
-        escape(&difference(own, whole))
+        unbroken(&difference(own, whole))
     )
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tilewright_ir::{Program, TensorId};
-use tilewright_schedule::partial::{Choice, Freedom, NestId, PartialSchedule, Place, StageId};
+use tilewright_schedule::partial::{Choice, Freedom, NestId, PartialSchedule, Place, Placement, StageId};
 use tilewright_schedule::{Illegal, StatementName, Step};
 
 use super::{Alternative, Decision, RefusedPlace};
@@ -25,8 +25,9 @@ pub(super) struct Replay<'a, 'm> {
     /// The program without steps, and with all of them.
     open: PartialSchedule<'a>,
     whole: PartialSchedule<'a>,
-    /// The predicted seconds of each nest of the whole schedule.
-    costs: Vec<(NestId, f64)>,
+    /// The predicted seconds of each nest of the whole schedule; an error if one of them cannot be
+    /// lowered alone.
+    costs: Result<Vec<(NestId, f64)>, Illegal>,
 }
 
 /// The part of a program that another place for a stage affects.
@@ -48,7 +49,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         model: &'m dyn CostModel,
     ) -> Result<Self, Illegal> {
         let whole = open.with(steps)?;
-        let cost = |nest| (nest, done_cost(&whole, nest, &[], model).unwrap_or(f64::INFINITY));
+        let cost = |nest| Ok((nest, done_cost(&whole, nest, &[], model)?));
         let costs = whole.nests().into_iter().map(cost).collect();
         Ok(Replay { program, steps, model, open, whole, costs })
     }
@@ -81,7 +82,11 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
         for moment in moments {
             let before = self.open.with(&self.steps[..moment.start])?;
-            for choice in before.choices(stage) {
+            let mut choices = before.choices(stage);
+            if choices.iter().all(|choice| choice.placement != Placement::Root) {
+                choices.push(Choice { placement: Placement::Root, next: before.clone() });
+            }
+            for choice in choices {
                 let is_own =
                     choice.next.steps().len() > moment.start && self.steps.starts_with(choice.next.steps());
                 let is_root = choice.next.steps().len() == moment.start && place == Place::Root;
@@ -149,13 +154,14 @@ impl<'a, 'm> Replay<'a, 'm> {
             (Ok(one), Err(_)) | (Err(_), Ok(one)) => one,
             (Err(why), Err(_)) => return Err(RefusedPlace { place, why }),
         };
-        let all: f64 = self.costs.iter().map(|(_, cost)| cost).sum();
-        let now: f64 = affected.nests.iter().map(|nest| self.cost_of(*nest)).sum();
+        let costs = match &self.costs {
+            Ok(costs) => costs,
+            Err(why) => return Err(RefusedPlace { place, why: why.clone() }),
+        };
+        let all: f64 = costs.iter().map(|(_, cost)| cost).sum();
+        let now = costs.iter().filter(|(nest, _)| affected.nests.contains(nest)).map(|(_, cost)| cost);
+        let now: f64 = now.sum();
         Ok(Alternative { place, steps, displaced, seconds: seconds * (all - now + cost) / all })
-    }
-
-    fn cost_of(&self, nest: NestId) -> f64 {
-        self.costs.iter().find(|(own, _)| *own == nest).map_or(0.0, |(_, cost)| *cost)
     }
 
     /// The statements of a stage, and those whose loops a decision divides.

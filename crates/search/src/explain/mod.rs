@@ -143,10 +143,11 @@ impl Alternative {
     }
 
     fn displaced_text(&self) -> String {
+        let place = if self.place == Place::Root { "" } else { " at root" };
         match self.displaced.as_slice() {
             [] => String::new(),
-            [one] => format!(" with {one} at root"),
-            several => format!(" with {} others at root", several.len()),
+            [one] => format!(" with {one}{place}"),
+            several => format!(" with {} others{place}", several.len()),
         }
     }
 }
