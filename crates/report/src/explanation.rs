@@ -3,14 +3,14 @@
 use tilewright_ir::LoopNest;
 use tilewright_schedule::Illegal;
 use tilewright_schedule::partial::Freedom;
-use tilewright_search::explain::{Alternative, ComputedStatement, Decision, RefusedPlace, StageExplanation};
+use tilewright_search::explain::{
+    Alternative, ComputedStatement, Decision, NOTABLE_DIFFERENCE, RefusedPlace, StageExplanation,
+};
 
 use crate::graph::buffer_text;
 
 /// The most alternatives that a line of text names.
 const NAMED: usize = 3;
-/// Smaller relative differences of times are not shown.
-const NOTABLE: f64 = 0.005;
 /// Larger differences are shown as factors.
 const MOST_PERCENT: f64 = 900.0;
 
@@ -50,23 +50,26 @@ pub fn reason(stage: &StageExplanation, seconds: f64) -> String {
     }
 }
 
-/// The fastest alternative of each place.
+/// The fastest alternative of each place; first the place that the stage has.
 fn best_of_each_place(alternatives: &[Alternative]) -> Vec<&Alternative> {
     let mut best: Vec<&Alternative> = Vec::new();
     for own in alternatives {
-        if best.iter().all(|other| other.place != own.place) {
+        let key = (&own.place, own.is_own_place);
+        if best.iter().all(|other| (&other.place, other.is_own_place) != key) {
             best.push(own);
         }
     }
+    best.sort_by_key(|own| !own.is_own_place);
     best
 }
 
 /// The rank of the place among the alternatives, by predicted time.
 fn rank(alternatives: &[Alternative], seconds: f64) -> String {
-    let faster = alternatives.iter().filter(|own| own.seconds < (1.0 - NOTABLE) * seconds).count();
+    let others = || alternatives.iter().filter(|own| !own.is_own_place);
+    let faster = others().filter(|own| own.is_faster_than(seconds)).count();
     match faster {
-        0 => format!("best of {}", alternatives.len() + 1),
-        _ => format!("number {} of {}", faster + 1, alternatives.len() + 1),
+        0 => format!("best of {}", others().count() + 1),
+        _ => format!("number {} of {}", faster + 1, others().count() + 1),
     }
 }
 
@@ -84,7 +87,7 @@ pub fn forced(freedom: Freedom) -> &'static str {
 pub fn difference(own: &Alternative, seconds: f64) -> String {
     let ratio = own.seconds / seconds;
     match ratio - 1.0 {
-        change if change.abs() < NOTABLE => "±0 %".to_owned(),
+        change if change.abs() < NOTABLE_DIFFERENCE => "±0 %".to_owned(),
         change if change < 0.0 => format!("−{:.0} %", -100.0 * change),
         change if change < MOST_PERCENT / 100.0 => format!("+{:.0} %", 100.0 * change),
         _ => format!("{ratio:.0} times"),
@@ -109,7 +112,7 @@ pub fn legend(is_searched: bool) -> String {
         }
     };
     format!(
-        "All times are predictions of the cost model.{model} A percentage after a place says how much longer \
-         the whole program would take if the stage were computed there and the rest of the schedule stayed."
+        "All times are predictions of the cost model.{model} A percentage after a place says how the predicted \
+         time of the whole program changes if the stage is computed there and the rest of the schedule stays."
     )
 }

@@ -192,3 +192,17 @@ fn a_heavier_stage_of_a_nest_takes_more_of_its_time() {
     let time = |tensor: &str| stage(&found, tensor).statements[0].seconds.unwrap();
     assert!(time("heavy") > 3.0 * time("light"), "{found:?}");
 }
+
+/// A stage without vectors is slower than with them: the explanation says so, where it is.
+#[test]
+fn loops_of_the_own_place_are_judged_too() {
+    let program = program(PIPELINE, SIZES);
+    let cpu = cpu();
+    let steps = "inline mean\nsplit out.y -> yo, yi:16\ncompute_at low, out.yo\nparallel out.yo";
+    let vectors = "\nsplit low.x -> xo, xv:16\nvectorize low.xv";
+    let [slow, fast] = ["", vectors].map(|more| {
+        let found = explained(&program, &given(&format!("{steps}{more}")), (&cpu).into());
+        alternatives(&found, "low").into_iter().find(|(place, _)| place == "here with default loops")
+    });
+    assert!(slow.is_some_and(|(_, ratio)| ratio < 0.95) && fast.is_none());
+}

@@ -137,10 +137,10 @@ impl Row {
         let (x, y) = (self.x, self.y);
         self.x += width + GAP;
         let mut out = String::new();
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<g><title>{}</title><rect class=\"chip {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
-             height=\"{LABEL}\" rx=\"4\"/>{}</g>\n",
+             height=\"{LABEL}\" rx=\"4\"/>{}</g>",
             escape(text),
             line("name", "start", (x + BESIDE, y + 15.0), &shown).trim_end()
         );

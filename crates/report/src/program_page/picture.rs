@@ -36,7 +36,7 @@ pub struct LoopLabel {
     pub text: String,
 }
 
-/// The picture of some statements of a nest. `name` gives the names of the program's statements.
+/// The picture of some statements of a nest. `name` names the statements of the program.
 pub fn picture(nest: &LoopNest, stmts: &[Stmt], name: &dyn Fn(usize) -> String) -> Vec<Part> {
     Painter { nest, name }.parts(stmts)
 }
@@ -80,7 +80,7 @@ impl Painter<'_> {
         }
     }
 
-    /// A loop with the loops that are alone inside it, in all iterations or in those of whole tiles.
+    /// A loop with the loops that are alone inside it, in all iterations or in whole tiles.
     fn nested_loops(&self, outer: &For) -> Part {
         let (mut loops, mut body) = (vec![self.label(outer)], outer.body.as_slice());
         let mut has_partial_tiles = false;

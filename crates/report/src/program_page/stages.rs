@@ -16,9 +16,8 @@ pub fn table(page: &ProgramPage) -> String {
     let rows: String = page.explanation.stages.iter().map(|stage| stage_rows(page, stage)).collect();
     format!(
         "<p class=\"faint\">The time of a statement that shares its loops with others is its part of their \
-         predicted time. The last column compares the place of each stage with other places: how much longer the \
-         whole program would take by the cost model, if the stage were computed there and the rest of the schedule \
-         stayed. Open it for all of them.</p>\n<div class=\"wide\">\n<table class=\"stages\">\n<thead>\n\
+         predicted time. The last column compares the place of each stage with other places: how the predicted time \
+         of the whole program changes if the stage is computed there and the rest of the schedule stays. Open it for all of them.</p>\n<div class=\"wide\">\n<table class=\"stages\">\n<thead>\n\
          <tr><th scope=\"col\">statement</th><th scope=\"col\">computed</th><th scope=\"col\">stored</th>\
          <th scope=\"col\">time</th><th scope=\"col\">other places</th></tr>\n</thead>\n<tbody>\n{rows}</tbody>\n\
          </table>\n</div>"

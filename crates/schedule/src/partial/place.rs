@@ -69,7 +69,7 @@ impl PartialSchedule<'_> {
 
     /// The statements of the program are the first ones of a draft.
     fn statement_id(&self, statement: usize) -> Option<StatementId> {
-        (statement < self.program_statements).then(|| StatementId(statement))
+        (statement < self.program_statements).then_some(StatementId(statement))
     }
 }
 

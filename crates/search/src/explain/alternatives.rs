@@ -8,7 +8,6 @@
 //! Only the nests that the other place affects are lowered and estimated anew ([`Affected`]).
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use tilewright_ir::{Program, TensorId};
 use tilewright_schedule::partial::{Choice, Freedom, NestId, PartialSchedule, Place, Placement, StageId};
@@ -28,6 +27,12 @@ pub(super) struct Replay<'a, 'm> {
     /// The predicted seconds of each nest of the whole schedule; an error if one of them cannot be
     /// lowered alone.
     costs: Result<Vec<(NestId, f64)>, Illegal>,
+}
+
+/// The steps of the schedule, from `start` up to and without `end`, that another decision replaces.
+struct Moment {
+    start: usize,
+    end: usize,
 }
 
 /// The part of a program that another place for a stage affects.
@@ -70,7 +75,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     pub fn decision(&self, stage: StageId, seconds: f64) -> Result<Decision, Illegal> {
         let tensor = self.open.name(stage);
         let own = self.statements_of(tensor);
-        let place = own.last().map_or(Place::Root, |last| self.place(*last));
+        let place = place_in(&self.whole, &own);
         let mut comparison = Comparison { found: Vec::new(), refused: Vec::new() };
         let moments = self.moments(tensor);
         let before = self.open.with(&self.steps[..moments[0].start])?;
@@ -87,11 +92,16 @@ impl<'a, 'm> Replay<'a, 'm> {
                 choices.push(Choice { placement: Placement::Root, next: before.clone() });
             }
             for choice in choices {
-                let is_own =
-                    choice.next.steps().len() > moment.start && self.steps.starts_with(choice.next.steps());
-                let is_root = choice.next.steps().len() == moment.start && place == Place::Root;
-                if !is_own && !is_root {
-                    comparison.take(self.compare(&own, &before, &choice, &moment, seconds));
+                let other = self.compare(&own, &before, &choice, &moment, seconds);
+                match (self.is_taken(&choice, &moment, &place), other) {
+                    (false, Ok(other)) => comparison.add(other),
+                    (false, Err(why)) => {
+                        comparison.refuse(RefusedPlace { place: place_in(&choice.next, &own), why });
+                    }
+                    (true, Ok(other)) if other.is_faster_than(seconds) => {
+                        comparison.add(Alternative { is_own_place: true, ..other });
+                    }
+                    (true, _) => {}
                 }
             }
             if let Err(why) = before.with(&[before.inline(stage)]) {
@@ -101,10 +111,20 @@ impl<'a, 'm> Replay<'a, 'm> {
         Ok(comparison.decision())
     }
 
-    /// The steps that are replaced by a decision about a tensor, as ranges: the step that places
-    /// it, and this step with those before it that divide the loops of its host. If no step places
-    /// it, the range is empty and stands before the first step that concerns it.
-    fn moments(&self, tensor: &str) -> Vec<Range<usize>> {
+    /// Whether the schedule takes a choice: its next steps are those of the choice, or the choice
+    /// has none and the stage is at the root.
+    fn is_taken(&self, choice: &Choice, moment: &Moment, place: &Place) -> bool {
+        let steps = choice.next.steps();
+        match steps.len() > moment.start {
+            true => self.steps.starts_with(steps),
+            false => *place == Place::Root,
+        }
+    }
+
+    /// The moments at which another decision about a tensor can be taken: at the step that places
+    /// it, and before the steps that divide the loops of its host. If no step places it, there is
+    /// one moment before the first step that concerns it.
+    fn moments(&self, tensor: &str) -> Vec<Moment> {
         let concerns = |step: &Step| {
             step.placed_tensor() == Some(tensor)
                 || step.staged_tensor() == Some(tensor)
@@ -112,7 +132,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         };
         let first = self.steps.iter().position(concerns).unwrap_or(self.steps.len());
         let placing = self.steps.get(first).filter(|step| step.placed_tensor() == Some(tensor));
-        let Some(placing) = placing else { return vec![first..first] };
+        let Some(placing) = placing else { return vec![Moment { start: first, end: first }] };
         let host = placing.loops().first().map(|name| &name.statement);
         let divides_host = |step: &&Step| {
             let loops = step.loops();
@@ -121,8 +141,9 @@ impl<'a, 'm> Replay<'a, 'm> {
                 && loops.iter().all(|name| Some(&name.statement) == host)
         };
         let group = self.steps[..first].iter().rev().take_while(divides_host).count();
-        let late = first..first + 1;
-        if group == 0 { vec![late] } else { vec![late, first - group..first + 1] }
+        let late = Moment { start: first, end: first + 1 };
+        let early = (group > 0).then_some(Moment { start: first - group, end: first + 1 });
+        std::iter::once(late).chain(early).collect()
     }
 
     /// Predicts the time of the whole program with another choice. `seconds` is that of the
@@ -132,11 +153,11 @@ impl<'a, 'm> Replay<'a, 'm> {
         own: &[usize],
         before: &PartialSchedule<'a>,
         choice: &Choice<'a>,
-        moment: &Range<usize>,
+        moment: &Moment,
         seconds: f64,
-    ) -> Result<Alternative, RefusedPlace> {
+    ) -> Result<Alternative, Illegal> {
         let steps = choice.next.steps()[moment.start..].to_vec();
-        let place = own.last().and_then(|last| choice.next.place(*last)).unwrap_or(Place::Root);
+        let place = place_in(&choice.next, own);
         let affected = self.affected(own, &choice.next, before);
         let changed = self.changed_statements(own, &steps);
         // Loops that were divided for one place can be a bad choice for another.
@@ -152,16 +173,22 @@ impl<'a, 'm> Replay<'a, 'm> {
                 }
             }
             (Ok(one), Err(_)) | (Err(_), Ok(one)) => one,
-            (Err(why), Err(_)) => return Err(RefusedPlace { place, why }),
+            (Err(why), Err(_)) => return Err(why),
         };
         let costs = match &self.costs {
             Ok(costs) => costs,
-            Err(why) => return Err(RefusedPlace { place, why: why.clone() }),
+            Err(why) => return Err(why.clone()),
         };
         let all: f64 = costs.iter().map(|(_, cost)| cost).sum();
         let now = costs.iter().filter(|(nest, _)| affected.nests.contains(nest)).map(|(_, cost)| cost);
         let now: f64 = now.sum();
-        Ok(Alternative { place, steps, displaced, seconds: seconds * (all - now + cost) / all })
+        Ok(Alternative {
+            place,
+            is_own_place: false,
+            steps,
+            displaced,
+            seconds: seconds * (all - now + cost) / all,
+        })
     }
 
     /// The statements of a stage, and those whose loops a decision divides.
@@ -244,6 +271,11 @@ impl<'a, 'm> Replay<'a, 'm> {
     }
 }
 
+/// Where a schedule computes the last statement of a stage.
+fn place_in(schedule: &PartialSchedule, own: &[usize]) -> Place {
+    own.last().and_then(|last| schedule.place(*last)).unwrap_or(Place::Root)
+}
+
 /// A schedule with another decision.
 struct Outcome<'a> {
     schedule: PartialSchedule<'a>,
@@ -285,13 +317,6 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn take(&mut self, compared: Result<Alternative, RefusedPlace>) {
-        match compared {
-            Ok(alternative) => self.add(alternative),
-            Err(refused) => self.refuse(refused),
-        }
-    }
-
     /// Adds an alternative. Of those with the same description, the fastest is kept.
     fn add(&mut self, new: Alternative) {
         match self.found.iter_mut().find(|own| own.to_string() == new.to_string()) {

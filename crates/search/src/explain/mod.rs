@@ -82,11 +82,14 @@ pub enum Decision {
     },
 }
 
-/// Another place for a stage.
+/// Another place for a stage, or its own place with other loops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
     /// The place.
     pub place: Place,
+    /// Whether this is the place of the schedule, with the loops that the stage has there in the
+    /// default schedule.
+    pub is_own_place: bool,
     /// The steps that put the stage there.
     pub steps: Vec<Step>,
     /// Other tensors that are then computed at the root, because they cannot stay where they are.
@@ -136,9 +139,20 @@ pub fn explain<'t>(
     Ok(Explanation { seconds, roots, is_by_rules, stages })
 }
 
+/// Smaller relative differences of predicted times mean nothing.
+pub const NOTABLE_DIFFERENCE: f64 = 0.005;
+
 impl Alternative {
+    /// Whether the program is notably faster with the alternative than in so many seconds.
+    pub fn is_faster_than(&self, seconds: f64) -> bool {
+        self.seconds < (1.0 - NOTABLE_DIFFERENCE) * seconds
+    }
+
     /// The place, and the stages that move with it.
     pub fn in_short(&self) -> String {
+        if self.is_own_place {
+            return format!("here with default loops{}", self.displaced_text());
+        }
         format!("{}{}", self.place, self.displaced_text())
     }
 
@@ -155,6 +169,9 @@ impl Alternative {
 impl Display for Alternative {
     /// The place, with the loops that are divided and the rows that are kept for it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.is_own_place {
+            return f.write_str(&self.in_short());
+        }
         write!(f, "{}", self.place)?;
         let is_divided = self.steps.iter().any(|step| matches!(step, Step::Split { .. }));
         for step in &self.steps {
