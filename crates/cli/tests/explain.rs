@@ -138,7 +138,8 @@ fn the_explanation_of_the_documentation_is_up_to_date() {
         between("```sched\ninline detail", "```").replacen("\n", "inline detail\n", 1),
     );
     let section = between("### Why a stage is where it is\n", "\n## ");
-    let (command, printed) = section.split_once("```\ntilewright ").unwrap().1.split_once("\n```").unwrap();
+    let shown = section.split_once("```\ntilewright ").unwrap().1.split_once("\n```").unwrap().0;
+    let (command, printed) = shown.split_once('\n').unwrap();
     let found = folder.succeeds(command);
     for statement in ["across", "blur", "detail", "out"] {
         let place = |text: &str| {

@@ -49,7 +49,7 @@ fn time(page: &ProgramPage, own: &ComputedStatement) -> String {
     let measured =
         page.measured.as_ref().zip(alone).and_then(|(own, at)| Some((own.roots.get(at)?, own.whole)));
     if let Some((own, whole)) = measured {
-        let _ = write!(out, "<br/>measured {}", times::share(*own, whole));
+        let _ = write!(out, "<br/>measured {}", times::measured_share(*own, whole));
     }
     out
 }

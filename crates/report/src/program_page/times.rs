@@ -53,25 +53,30 @@ pub fn chart(page: &ProgramPage) -> String {
             line("label", "end", (LABEL_WIDTH - 10.0, middle), &shorten(&label, MOST_CHARACTERS))
         );
         let predicted = page.explanation.roots.get(at).copied().unwrap_or(0.0);
-        bar(&mut out, "predicted", y, (predicted, page.explanation.seconds), &across);
+        let text = share(predicted, page.explanation.seconds);
+        bar(&mut out, "predicted", y, (predicted, &text), &across);
         if let Some(own) = measured.and_then(|own| own.get(at)) {
             let whole = page.measured.as_ref().map_or(0.0, |own| own.whole);
-            bar(&mut out, "measured", y + BAR, (*own, whole), &across);
+            bar(&mut out, "measured", y + BAR, (*own, &measured_share(*own, whole)), &across);
         }
     }
     out + "</svg>"
 }
 
-fn bar(out: &mut String, kind: &str, y: f64, (time, whole): (f64, f64), across: &Scale) {
+fn bar(out: &mut String, kind: &str, y: f64, (time, text): (f64, &str), across: &Scale) {
     let length = across.coordinate(time).max(1.0);
-    let text = share(time, whole);
     let _ = write!(
         out,
         "<rect class=\"{kind}\" x=\"{LABEL_WIDTH}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{:.1}\">\
          <title>{kind}: {text}</title></rect>\n{}",
         BAR - 2.0,
-        line("number", "start", (LABEL_WIDTH + length + 8.0, y + BAR - 3.0), &text)
+        line("number", "start", (LABEL_WIDTH + length + 8.0, y + BAR - 3.0), text)
     );
+}
+
+/// Formats a measured time. The difference of two times can be within their noise.
+pub fn measured_share(time: f64, whole: f64) -> String {
+    if time > 0.0 { share(time, whole) } else { "within the noise".to_owned() }
 }
 
 /// Formats a time, with its part of the whole: `2.292 ms, 34 %`.
@@ -85,7 +90,7 @@ pub fn of_root(page: &ProgramPage, at: usize) -> String {
     let predicted = page.explanation.roots.get(at).copied().unwrap_or(0.0);
     let measured = page.measured.as_ref().and_then(|own| Some((own.roots.get(at)?, own.whole)));
     let measured =
-        measured.map_or(String::new(), |(own, whole)| format!("; measured {}", share(*own, whole)));
+        measured.map_or(String::new(), |(own, whole)| format!("; measured {}", measured_share(*own, whole)));
     format!("predicted {}{measured}", share(predicted, page.explanation.seconds))
 }
 
