@@ -102,17 +102,7 @@ pub fn refusal(refused: &RefusedPlace) -> String {
     }
 }
 
-/// What the numbers mean, in sentences. `is_searched` says whether the default schedule of the
-/// target is found by a search with the cost model.
-pub fn legend(is_searched: bool) -> String {
-    let model = match is_searched {
-        true => "",
-        false => {
-            " It misjudges some fused stages of this target, so rules alone choose the default schedule."
-        }
-    };
-    format!(
-        "All times are predictions of the cost model.{model} A percentage after a place says how the predicted \
-         time of the whole program changes if the stage is computed there and the rest of the schedule stays."
-    )
-}
+/// What the numbers mean, in sentences.
+pub const LEGEND: &str = "All times are predictions of the cost model. A percentage after a place says how the \
+                          predicted time of the whole program changes if the stage is computed there and the \
+                          rest of the schedule stays.";

@@ -22,10 +22,9 @@ use tilewright_ir::print::nest as nest_text;
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::Schedule;
 use tilewright_search::explain::{ComputedStatement, Explanation};
-use tilewright_search::kind::default_search;
 use tilewright_target::Target;
 
-use crate::explanation::legend;
+use crate::explanation::LEGEND;
 use crate::graph::{inline_scheduled_graph, page_style};
 use crate::page::STYLE;
 use crate::page::html::{command_line, escape, section, table, verbatim};
@@ -181,7 +180,7 @@ impl ProgramPage<'_> {
             ("command", command_line(std::env::args())),
             ("machine", hardware.model()),
             ("target", format!("{}, {units} {kind}, {}", hardware.interface(), hardware.instruction_set())),
-            ("times", legend(default_search(self.target).is_some())),
+            ("times", LEGEND.to_owned()),
             ("date", format!("{} UTC", date(now()))),
             ("version", format!("tilewright {TOOL_VERSION}")),
         ]

@@ -3,8 +3,7 @@
 
 use tilewright::explain::{ComputedStatement, Explanation, StageExplanation};
 use tilewright::ir::{LoopNest, Program};
-use tilewright::kind::default_search;
-use tilewright::report::explanation::{legend, reason, storage};
+use tilewright::report::explanation::{LEGEND, reason, storage};
 use tilewright::report::time::seconds;
 use tilewright::target::Target;
 
@@ -27,7 +26,7 @@ pub fn explained(
         schedule.describe_explained(&explanation),
         seconds(explanation.seconds),
         table(&rows(&explanation, &nest)),
-        legend(default_search(target).is_some())
+        LEGEND
     ))
 }
 
