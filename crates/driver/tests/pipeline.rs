@@ -75,8 +75,8 @@ fn contraction_is_a_choice_of_the_caller() {
     }
 }
 
-/// Stores a schedule of a program in a cache, with its time. The default schedule is the first trial
-/// of a search.
+/// Stores a schedule of a program in a cache, with its time. The default schedule is the first
+/// trial of a search.
 fn store(cache: &Path, program: &Program, target: Target<'_>, schedule: &str, seconds: f64) {
     let canonical = Canonical::new(program);
     let record = TuningRecord {

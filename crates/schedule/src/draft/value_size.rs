@@ -1,5 +1,6 @@
-//! The size of values, with everything that their subscripts compute. Where data is indexed by data,
-//! a value that replaces a load is copied wherever the subscript is used, so sizes can explode.
+//! The size of values, with everything that their subscripts compute. Where data is indexed by
+//! data, a value that replaces a load is copied wherever the subscript is used, so sizes can
+//! explode.
 
 use tilewright_ir::nest::{Access, Atom, BufferId, Expr, IndexExpr, LoopVarId};
 
@@ -10,8 +11,8 @@ pub(crate) fn count_nodes(expr: &Expr) -> usize {
     nodes
 }
 
-/// About the number of nodes of `reader` once the loads of a tensor are replaced by a value of these
-/// variables, one for each dimension. No copy is made to find out.
+/// About the number of nodes of `reader` once the loads of a tensor are replaced by a value of
+/// these variables, one for each dimension. No copy is made to find out.
 pub(crate) fn nodes_with_loads_replaced(
     reader: &Expr,
     tensor: BufferId,

@@ -96,8 +96,8 @@ impl Emitter<'_> {
     }
 
     /// The number of threads of a block over which a fill is spread, and whether blocks share it. A
-    /// fill is spread if it is a kernel of its own, with its loops fused into one, or if all threads
-    /// of a block run it.
+    /// fill is spread if it is a kernel of its own, or if all threads of a block run it. Its loops
+    /// are then fused into one.
     fn threads_of_fill(
         &mut self,
         id: StatementId,

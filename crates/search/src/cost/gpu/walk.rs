@@ -262,8 +262,8 @@ impl<'a> Walk<'a> {
         shares(value, &|var| trips.get(&var).copied().unwrap_or(1.0))
     }
 
-    /// Counts the divisions, minima and data-dependent values in the subscripts of a statement. Each
-    /// is computed once for all its uses, in the loops that it depends on.
+    /// Counts the divisions, minima and data-dependent values in the subscripts of a statement.
+    /// Each is computed once for all its uses, in the loops that it depends on.
     fn address_operations<'e>(&mut self, accesses: impl Iterator<Item = &'e Access>, warps: f64) {
         let mut counted: BTreeSet<&Atom> = BTreeSet::new();
         for index in accesses.flat_map(|access| &access.indices) {
