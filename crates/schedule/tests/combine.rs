@@ -297,3 +297,15 @@ fn neighbours_in_memory_are_side_by_side_by_default() {
         &[("A", 20), ("B", 20), ("K", 50)],
     );
 }
+
+#[test]
+fn operands_that_are_reduced_along_rows_are_staged_transposed() {
+    let product = "def f(float(N, D) x, float(F, D) w) -> (y) { y(n, f) +=! x(n, d) * w(f, d) }";
+    let steps = by_default(product, &[("N", 66), ("F", 70), ("D", 130)]);
+    has(&steps, &["x_shared shared (d1, d0) pad 4", "w_shared shared (d1, d0) pad 4"]);
+    // An operand whose results are neighbours anyway is copied as it is.
+    let product = "def f(float(N, D) x, float(D, F) w) -> (y) { y(n, f) +=! x(n, d) * w(d, f) }";
+    let steps = by_default(product, &[("N", 66), ("F", 70), ("D", 130)]);
+    has(&steps, &["x_shared shared (d1, d0) pad 4"]);
+    assert!(steps.lines().any(|line| line.ends_with("w_shared shared")), "{steps}");
+}

@@ -10,6 +10,7 @@ use tilewright_ir::print;
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::partial::{Choice, Freedom, Place, Placement};
 use tilewright_schedule::{PartialSchedule, Step, apply};
+use tilewright_target::Gpu;
 
 const SIZES: &[(&str, i64)] = &[("H", 40), ("W", 19)];
 
@@ -95,6 +96,33 @@ fn random_decisions_give_the_programs_results() {
             assert_eq!(prove(&program, &nest), Verdict::Proved, "{schedule}\n{}", print::nest(&nest));
         }
     }
+}
+
+#[test]
+fn on_a_gpu_stages_are_computed_in_blocks_of_their_readers() {
+    let gpu = Gpu::h200();
+    let program = program(COLOURS, &[("H", 70), ("W", 130)]);
+    let mut partial = PartialSchedule::new(&program, &gpu).unwrap();
+    let shared = |choice: &Choice| choice.next.complete().to_string().contains("compute_at");
+    let mut places = Vec::new();
+    for stage in partial.stages() {
+        let choices = partial.choices(stage);
+        for Choice { placement, next } in &choices {
+            let schedule = next.complete();
+            let nest = apply(&program, &schedule, &gpu).unwrap();
+            expect_agreement(&program, &nest, 1);
+            assert_eq!(prove(&program, &nest), Verdict::Proved, "{schedule}");
+            places.push((*placement, print::nest(&nest)));
+        }
+        // The last place is the most fused one.
+        partial = choices.into_iter().rev().find(|choice| shared(choice)).map_or(partial, |one| one.next);
+    }
+    let pieces: Vec<&String> =
+        places.iter().filter(|(own, _)| *own == Placement::Piece).map(|(_, text)| text).collect();
+    // Blocks of several shapes, whole rows, and stages of one thread.
+    assert!(pieces.iter().any(|text| text.contains("shared float32 low[")), "{pieces:?}");
+    assert!(pieces.iter().any(|text| text.contains("block.x y in")), "{pieces:?}");
+    assert!(pieces.iter().any(|text| !text.contains("shared")), "{pieces:?}");
 }
 
 #[test]

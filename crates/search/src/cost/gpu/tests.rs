@@ -75,6 +75,46 @@ fn rows_that_begin_in_one_bank_conflict() {
 }
 
 #[test]
+fn few_threads_wait_for_each_round_of_loads() {
+    // One thread adds up a column. A block of few threads takes as long for its loads as one of
+    // many, up to the rate at which they arrive.
+    let sectors = |columns: i64| {
+        let steps = format!(
+            "split S.j -> o, t:{}\nreorder S.o, S.t, S.i\nbind S.o -> block.x\nbind S.t -> thread.x",
+            columns.min(256)
+        );
+        let sums = "def sums(float(N, M) A) -> (S) { S(j) +=! A(i, j) }";
+        expected(sums, &[("N", 4096), ("M", columns)], &steps).kernels[0].sectors
+    };
+    let (few, many) = (sectors(32), sectors(256));
+    assert!(few > 0.8 * many, "{few} {many}");
+    assert!(sectors(1 << 20) > 4.0 * many);
+}
+
+#[test]
+fn waves_of_blocks_do_not_cost_a_launch_each() {
+    let steps = "split B.i -> o, t:256\nbind B.o -> block.x\nbind B.t -> thread.x";
+    let copy = "def copy(float(N) A) -> (B) { B(i) = A(i) }";
+    let waiting = |elements: i64| expected(copy, &[("N", elements)], steps).kernels[0].latency;
+    let (one, many) = (waiting(1 << 16), waiting(1 << 26));
+    let waves = f64::from(1 << 10) / 4.0;
+    assert!(many > 10.0 * one && many < 0.5 * waves * one, "{one} {many}");
+}
+
+#[test]
+fn what_subscripts_compute_counts() {
+    let steps = "split B.i -> o, t:256\nbind B.o -> block.x\nbind B.t -> thread.x";
+    let instructions = |place: &str| {
+        let source =
+            format!("def look_up(int32(N) A, float(256) T) -> (B) {{ B(i) = T({place}) where i in 0:N }}");
+        expected(&source, &[("N", 1 << 22)], steps).kernels[0].issue
+    };
+    let (plain, computed) =
+        (instructions("A(i) & 255"), instructions("(A(i) / 7 + A(i) / 9 + A(i) / 11) & 255"));
+    assert!(computed > 1.5 * plain, "{plain} {computed}");
+}
+
+#[test]
 fn a_wide_access_is_one_instruction() {
     let issue = |value: &str, last: &str| {
         let source = format!("def f(float(N) A) -> (B) {{ B(i) = {value} where i in 0:4194304 }}");

@@ -336,9 +336,11 @@ impl<'a> Walk<'a> {
                 self.block.bank_accesses += instructions * warps * lines.max(1.0);
                 let requested = instructions * warps * sectors;
                 let fetched = self.share * cache::fetched_sectors(self.nest, access, &self.loops_of_block());
+                // Rounds that find everything in the cache of the multiprocessor do not wait.
+                let missing = (fetched / requested.max(1.0)).min(1.0);
                 match kind {
                     AccessKind::Store => self.transfer(1.0, requested),
-                    _ => self.transfer(self.rounds(innermost), requested.min(fetched)),
+                    _ => self.transfer(self.rounds(innermost) * missing, requested * missing),
                 }
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
