@@ -102,7 +102,7 @@ pub fn refusal(refused: &RefusedPlace) -> String {
     }
 }
 
-/// What the numbers mean, in sentences.
+/// The meaning of the numbers, in sentences.
 pub const LEGEND: &str = "All times are predictions of the cost model. A percentage after a place says how the \
                           predicted time of the whole program changes if the stage is computed there and the \
                           rest of the schedule stays.";

@@ -3,16 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
 use std::time::Instant;
 
+use support::{cpu, program, seconds};
 use tilewright_interp::{Order, run, run_nest, seed};
 use tilewright_ir::{LoopNest, Program, print};
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_schedule::{Schedule, apply, schedule_by_rules};
+use tilewright_schedule::{apply, schedule_by_rules};
 use tilewright_search::beam::{BeamOptions, BeamResult, search};
 use tilewright_search::kind::cost_model;
-use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Gpu, Target, VectorInstructions};
+use tilewright_target::{Gpu, Target};
 
 /// Corners of a grey picture, in eleven stages.
 const CORNERS: &str = "def corners(float(3, H, W) I) -> (out) {
@@ -81,25 +83,9 @@ const PROGRAMS: [&str; 8] = [
     }",
 ];
 
-fn cpu() -> Cpu {
-    Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20, 32 << 20] }
-}
-
-fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
-    let parsed = parse(source);
-    let bindings: Bindings = sizes.iter().copied().collect();
-    let name = &parsed.ast.functions.last().unwrap().name.text;
-    let checked = check(&parsed.ast, name, &bindings);
-    checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
-}
-
 fn found(program: &Program, target: Target, width: Option<usize>) -> BeamResult {
     let options = width.map_or(BeamOptions::DEFAULT, |widest| BeamOptions { widest, kept: usize::MAX });
     search(program, target, &*cost_model(target), &options).unwrap()
-}
-
-fn seconds(program: &Program, schedule: &Schedule, target: Target) -> f64 {
-    cost_model(target).estimate(&apply(program, schedule, target).unwrap()).seconds
 }
 
 #[track_caller]

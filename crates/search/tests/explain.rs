@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
+use support::{cpu, program, seconds};
 use tilewright_ir::Program;
 use tilewright_schedule::partial::{Freedom, PartialSchedule, Place, Placement};
 use tilewright_schedule::{Schedule, apply, schedule_by_rules, text};
 use tilewright_search::default_schedule;
 use tilewright_search::explain::{Decision, Explanation, StageExplanation, explain};
 use tilewright_search::kind::cost_model;
-use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Gpu, Target, VectorInstructions};
+use tilewright_target::{Gpu, Target};
 
 /// A chain of stages: pointwise, two stencils, a sum and a result.
 const PIPELINE: &str = "def f(float(H, W) I) -> (out) {
@@ -22,22 +24,6 @@ const PIPELINE: &str = "def f(float(H, W) I) -> (out) {
     out(y, x) = mean(y, x) - total(y) * low(y, x)
 }";
 const SIZES: &[(&str, i64)] = &[("H", 1026), ("W", 1026)];
-
-fn cpu() -> Cpu {
-    Cpu { cores: 2, vectors: VectorInstructions::Avx512, caches: vec![32 << 10, 1 << 20, 32 << 20] }
-}
-
-fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
-    let parsed = parse(source);
-    let bindings: Bindings = sizes.iter().copied().collect();
-    let name = &parsed.ast.functions.last().unwrap().name.text;
-    let checked = check(&parsed.ast, name, &bindings);
-    checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
-}
-
-fn seconds(program: &Program, schedule: &Schedule, target: Target) -> f64 {
-    cost_model(target).estimate(&apply(program, schedule, target).unwrap()).seconds
-}
 
 fn explained(program: &Program, schedule: &Schedule, target: Target) -> Explanation {
     let nest = apply(program, schedule, target).unwrap();

@@ -23,7 +23,7 @@ pub enum Part {
     Statement(String),
     /// A copy, or a step of a reduction that the schedule adds.
     Copy(String),
-    /// What else the reader should know.
+    /// Remarks for the reader.
     Note(String),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Inverse {
 }
 
 impl Inverse {
-    /// What the subscripts of an element tell. `ranges` are those of the loops.
+    /// The values that the subscripts of an element determine. `ranges` are those of the loops.
     pub fn of(subscripts: &[IndexExpr], element: &[IndexExpr], ranges: &Ranges) -> Inverse {
         let mut known: Vec<(IndexExpr, IndexExpr)> =
             subscripts.iter().cloned().zip(element.iter().cloned()).collect();

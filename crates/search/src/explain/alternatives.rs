@@ -198,7 +198,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         own.chain(dividing.flat_map(Step::loops).map(|name| name.statement.clone())).collect()
     }
 
-    /// What a decision affects: the nests of the whole schedule that have a statement of the stage,
+    /// The nests that a decision affects: those of the schedule that have a statement of the stage,
     /// or one whose nest the decision changes.
     fn affected(&self, own: &[usize], next: &PartialSchedule, before: &PartialSchedule) -> Affected {
         let changed = next.changed_nests(before);

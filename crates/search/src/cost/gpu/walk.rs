@@ -48,7 +48,7 @@ pub(super) struct Block {
     pub instructions: f64,
     /// The number of accesses to the banks of shared memory, including bank conflicts.
     pub bank_accesses: f64,
-    /// What it moves from and to global memory.
+    /// The transfers between the block and global memory.
     pub transfers: Vec<Transfer>,
     /// How often a block waits for memory or for all its threads.
     pub waits: f64,
@@ -378,7 +378,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether a loop that is not written out is inside the one at a position, up to another one.
-    /// What a thread loads there in one copy of the outer loop is gone in the next.
+    /// The values that a thread loads there in one copy are gone in the next.
     fn has_loop_between(&self, at: usize, innermost: usize) -> bool {
         let inside = self.loops.get(at + 1..=innermost).unwrap_or_default();
         inside.iter().any(|own| matches!(own.kind, LoopKind::Serial | LoopKind::Parallel))
