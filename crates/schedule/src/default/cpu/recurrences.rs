@@ -9,6 +9,14 @@
 //!     →   parallel for strip: for y: vectors of x in the strip: O[y, x] = …
 //! ```
 //!
+//! In a scan along the rows, no vector has neighbouring elements. A few rows are computed together,
+//! so that the machine need not wait for the sum of one row before it begins with the next sum:
+//!
+//! ```text
+//! for x: for y: O[y, x] = O[y, x-1] + I[y, x]
+//!     →   parallel for rows: for x: unrolled for row in 8: O[…] = …
+//! ```
+//!
 //! Where an iteration needs what others have computed before, the loops stay as they are, and
 //! [`super::threads`] runs each iteration in parallel if it has enough work.
 
@@ -25,6 +33,9 @@ use crate::step::{LoopName, Step};
 const LONGEST_STRIP: i64 = 2048;
 /// The number of strips for each core, so that all cores end at about the same time.
 const STRIPS_PER_CORE: i64 = 2;
+/// The number of recurrences that are computed together where they have no vectors: about as many
+/// as operations begin before the first one ends.
+const TOGETHER: i64 = 8;
 
 impl Planner<'_, Cpu> {
     /// Moves the loops over independent recurrences to the outside of a statement's ordered loops.
@@ -32,11 +43,17 @@ impl Planner<'_, Cpu> {
         let path = self.draft.path(statement);
         let Some(outermost) = path.iter().copied().find(|var| self.is_ordered(*var)) else { return };
         let is_alone = self.draft.statements_in(self.draft.body_of(outermost)).len() == 1;
-        let Some(vector) = self.vector_loop(statement).filter(|_| is_alone) else { return };
+        if !is_alone {
+            return;
+        }
+        let Some(vector) = self.vector_loop(statement) else {
+            self.try_steps(|planner| planner.interleave_recurrences(statement));
+            return;
+        };
         if self.machine.cores < 2 || self.points(statement) < PARALLEL_POINTS {
             return;
         }
-        let others = self.independent_loops(statement, vector);
+        let others = self.independent_loops(statement, Some(vector));
         let has_strips = self.try_steps(|planner| {
             let strips = planner.split_into_strips(vector, &others);
             strips.is_some_and(|strips| planner.move_outside(statement, &others, Some(strips)))
@@ -46,11 +63,32 @@ impl Planner<'_, Cpu> {
         }
     }
 
+    /// Runs several independent recurrences together, in each iteration of the ordered loop.
+    fn interleave_recurrences(&mut self, statement: StatementId) -> bool {
+        let independent = self.independent_loops(statement, None);
+        let Some(last) = independent.last().copied() else { return false };
+        if !self.move_outside(statement, &independent, None) {
+            return false;
+        }
+        if self.trips(last) < 2 * TOGETHER || !self.loops_with(statement, LoopRole::Reduction).is_empty() {
+            return true;
+        }
+        let row = self.loop_name(last);
+        let (Some(_), Some(inner)) = self.split_rows(&row, TOGETHER) else { return true };
+        let mut order = self.names_of_path(statement);
+        order.retain(|own| *own != inner);
+        order.push(inner);
+        self.try_step(Step::Reorder { loops: order })
+    }
+
     /// The loops of a statement's results, other than the vector loop, whose iterations are
     /// recurrences of their own.
-    fn independent_loops(&mut self, statement: StatementId, vector: LoopVarId) -> Vec<LoopVarId> {
+    fn independent_loops(&mut self, statement: StatementId, vector: Option<LoopVarId>) -> Vec<LoopVarId> {
         let mut found = Vec::new();
-        for var in self.loops_with(statement, LoopRole::Spatial).into_iter().filter(|var| *var != vector) {
+        for var in self.loops_with(statement, LoopRole::Spatial) {
+            if Some(var) == vector {
+                continue;
+            }
             let moved: Vec<LoopVarId> = [&found[..], &[var]].concat();
             let mut is_independent = false;
             self.try_steps(|planner| {
@@ -75,11 +113,18 @@ impl Planner<'_, Cpu> {
         let own = self.name_of(statement);
         let name = |var: &LoopVarId| own.loop_named(self.draft.loop_of(*var).name.clone());
         let moved: Vec<LoopName> = loops.iter().map(name).chain(strips).collect();
-        let path: Vec<LoopName> = self.draft.path(statement).iter().map(name).collect();
+        let path = self.names_of_path(statement);
         let inner = path.iter().filter(|own| !moved.contains(own));
         let order: Vec<LoopName> = moved.iter().chain(inner).cloned().collect();
         (order == path || self.try_step(Step::Reorder { loops: order }))
             && moved.into_iter().all(|name| self.can_be_parallel(name))
+    }
+
+    /// The loops around a statement that is alone in them, outermost first.
+    fn names_of_path(&self, statement: StatementId) -> Vec<LoopName> {
+        let own = self.name_of(statement);
+        let path = self.draft.path(statement).into_iter();
+        path.map(|var| own.loop_named(self.draft.loop_of(var).name.clone())).collect()
     }
 
     fn can_be_parallel(&mut self, name: LoopName) -> bool {

@@ -11,6 +11,10 @@
 //! and its threads have parts of that part. So only few values before parts are computed one after
 //! the other.
 //!
+//! Recurrences along the rows of a tensor, as in `y[i, t] = y[i, t-1] + x[i, t]`, are computed in
+//! parts however many there are. If a thread ran a whole row, neighbouring threads would access
+//! elements that are far from each other. A block has a row, and its threads have parts of it.
+//!
 //! Recurrences that multiply floats stay whole, unless the factor is a number of at most 1: the
 //! product of many factors may be infinite where the recurrence itself is 0.
 
@@ -19,6 +23,7 @@ use tilewright_ir::{ReduceOp, Update};
 use tilewright_target::Gpu;
 
 use super::THREADS;
+use crate::analysis::Stride;
 use crate::default::{Planner, without_dots};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, ParallelUnit, StatementName, Step};
@@ -37,6 +42,8 @@ const STEPS_OF_THREAD: [i64; 3] = [16, 8, 4];
 /// A recurrence is computed in parts if there are this many times fewer recurrences than threads
 /// that keep the GPU busy.
 const FEW: i64 = 32;
+/// The shortest recurrence along a row that the threads of a block share.
+const LEAST_ROW: i64 = 128;
 /// The numbers of unrolled iterations over the parts, in order of preference.
 const UNROLLED_PARTS: [i64; 2] = [32, 8];
 
@@ -47,17 +54,68 @@ impl Planner<'_, Gpu> {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let recurrences = spatial.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
         let length = self.trips(ordered);
-        let has_threads = self.enough_threads() >= LEAST_THREADS;
-        if !has_threads
-            || length < LEAST_ITERATIONS
-            || recurrences.saturating_mul(FEW) > self.enough_threads()
-        {
+        if self.enough_threads() < LEAST_THREADS {
+            return false;
+        }
+        let is_long = length >= LEAST_ITERATIONS;
+        if self.is_along_rows(statement, ordered) && length >= LEAST_ROW {
+            let in_blocks = |planner: &mut Self| planner.scan_in_blocks(statement, ordered, recurrences);
+            return is_long && self.try_steps(in_blocks)
+                || self.try_steps(|planner| planner.scan_rows(statement, ordered));
+        }
+        if !is_long || recurrences.saturating_mul(FEW) > self.enough_threads() {
             return false;
         }
         match recurrences < self.machine.warp as i64 {
             true => self.try_steps(|planner| planner.scan_in_blocks(statement, ordered, recurrences)),
             false => self.try_steps(|planner| planner.scan_in_threads(statement, ordered, recurrences)),
         }
+    }
+
+    /// Returns true when a recurrence runs along neighbouring elements.
+    fn is_along_rows(&self, statement: StatementId, ordered: LoopVarId) -> bool {
+        self.stride(&self.draft.statement(statement).target, ordered) == Stride::Elements(1)
+    }
+
+    /// Gives each block a recurrence, and each of its threads a part of it.
+    fn scan_rows(&mut self, statement: StatementId, ordered: LoopVarId) -> bool {
+        let length = self.trips(ordered);
+        let threads = THREADS.min(self.machine.block_threads as i64);
+        let fits = |steps: &i64| length <= threads * steps;
+        let steps = STEPS_OF_THREAD.into_iter().rev().find(fits);
+        let steps = steps.unwrap_or((length + threads - 1) / threads);
+        let [thread, step] = ["thread", "step"].map(|name| self.unused_name(name));
+        let target = self.loop_name(ordered);
+        let own = self.name_of(statement);
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let spatial: Vec<LoopName> = spatial.iter().map(|var| self.loop_name(*var)).collect();
+        let inner = vec![(step.clone(), steps)];
+        let order = [&spatial[..], &[own.loop_named(&thread), own.loop_named(&step)]].concat();
+        if !self.try_step(Step::Split { target, outer: thread.clone(), inner })
+            || !self.try_step(Step::Reorder { loops: order })
+        {
+            return false;
+        }
+        let rows = self.fuse_nested(&own, spatial, "t");
+        rows.is_some_and(|rows| self.bind(rows, ParallelUnit::Block(Axis::X)))
+            && self.share_recurrence(&own, &thread, &step, steps)
+    }
+
+    /// Lets each thread of a block run one iteration of the loop `thread`, which has `steps`
+    /// iterations of the recurrence.
+    fn share_recurrence(&mut self, own: &StatementName, thread: &str, step: &str, steps: i64) -> bool {
+        let Some(inner) = self.scan_parts(own.loop_named(thread), "thread_carry") else { return false };
+        for name in inner.totals.iter().chain([own]) {
+            if !self.bind(name.loop_named(thread), ParallelUnit::Thread(Axis::X)) {
+                return false;
+            }
+            self.unroll_steps(name.loop_named(step), steps);
+            if name != own {
+                self.try_steps(|planner| planner.keep_in_registers(name, name.loop_named(thread)));
+            }
+        }
+        self.unroll_parts(&inner.carry, thread);
+        true
     }
 
     /// Lets each thread run a part of a recurrence.
@@ -105,20 +163,11 @@ impl Planner<'_, Gpu> {
                 return false;
             }
         }
-        let Some(inner) = self.scan_parts(own.loop_named(&thread), "thread_carry") else { return false };
-        if !self.bind(own.loop_named(block), ParallelUnit::Block(Axis::X)) {
+        if !self.share_recurrence(&own, &thread, &step, steps)
+            || !self.bind(own.loop_named(block), ParallelUnit::Block(Axis::X))
+        {
             return false;
         }
-        for name in inner.totals.iter().chain([&own]) {
-            if !self.bind(name.loop_named(&thread), ParallelUnit::Thread(Axis::X)) {
-                return false;
-            }
-            self.unroll_steps(name.loop_named(&step), steps);
-            if *name != own {
-                self.try_steps(|planner| planner.keep_in_registers(name, name.loop_named(&thread)));
-            }
-        }
-        self.unroll_parts(&inner.carry, &thread);
         self.spread_values(&outer);
         true
     }
