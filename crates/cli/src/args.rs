@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use tilewright::ir::Program;
 use tilewright::strategy::{Entry, find, usual};
 use tilewright::target::{Machine, VectorInstructions};
 use tilewright::tuner::tune::{DEFAULT_STARTS, ProofScope};
@@ -478,11 +479,11 @@ impl TuneArgs {
         }
     }
 
-    /// Returns the strategy of the option, or the default strategy for a machine.
-    pub fn strategy(&self, machine: &Machine) -> Result<Entry, Failure> {
+    /// Returns the strategy of the option, or the default strategy for a program on a machine.
+    pub fn strategy(&self, program: &Program, machine: &Machine) -> Result<Entry, Failure> {
         match &self.strategy {
             Some(name) => find(name).map_err(|error| Failure::Usage(error.to_string())),
-            None => Ok(usual(machine.target())),
+            None => Ok(usual(program, machine.target())),
         }
     }
 }

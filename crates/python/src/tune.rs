@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilewright::cache::Cache;
 use tilewright::interp::Inputs;
+use tilewright::ir::Program;
 use tilewright::runtime::Buffer;
 use tilewright::schedule::text::parse as parse_schedule;
 use tilewright::strategy::{find, usual};
@@ -66,7 +67,7 @@ pub fn search<'py>(
     let request = function.request(args, Some(kwargs), out, target)?;
     let program = function.program(&request, out)?;
     let machine = request.place.machine()?;
-    let options = options(&machine, started, seconds, trials, strategy, seed)?;
+    let options = options(&program, &machine, started, seconds, trials, strategy, seed)?;
     let inputs = example_inputs(function, &request)?;
     let sizes = function.sizes(&request, out)?;
     let sizes: Vec<_> = sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -100,6 +101,7 @@ pub fn search<'py>(
 
 /// The options of the tuning loop.
 fn options(
+    program: &Program,
     machine: &Machine,
     started: Instant,
     seconds: Option<f64>,
@@ -108,7 +110,7 @@ fn options(
     seed: u64,
 ) -> PyResult<Options> {
     let time = seconds.map(Duration::try_from_secs_f64).transpose();
-    let strategy = strategy.map_or(Ok(usual(machine.target())), |name| find(&name));
+    let strategy = strategy.map_or(Ok(usual(program, machine.target())), |name| find(&name));
     Ok(Options {
         strategy: strategy.map_err(|error| PyValueError::new_err(error.to_string()))?,
         seed,

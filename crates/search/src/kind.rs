@@ -9,7 +9,7 @@ use tilewright_target::Target;
 use crate::cost::{self, CostModel};
 use crate::knob::Knobs;
 use crate::space::{self, Plan};
-use crate::strategy::{Entry, gbfs, guided};
+use crate::strategy::{Entry, beam, gbfs, guided};
 
 /// The knobs of a program on a target, and their meaning.
 pub(crate) fn plan<'a>(program: &'a Program, target: Target<'a>) -> (Knobs, Arc<dyn Plan + 'a>) {
@@ -41,8 +41,17 @@ pub fn cost_model<'a>(target: Target<'a>) -> Arc<dyn CostModel + 'a> {
     }
 }
 
-/// The default strategy for a target. docs/strategies.md has the measurements behind the choice.
-pub fn default_strategy(target: Target<'_>) -> Entry {
+/// The default strategy for a program on a target. docs/strategies.md has the measurements behind
+/// the choice.
+pub fn default_strategy(program: &Program, target: Target<'_>) -> Entry {
+    match program.statements().len() {
+        0 | 1 => point_strategy(target),
+        _ => beam::ENTRY,
+    }
+}
+
+/// The default strategy for the points of a space.
+pub(crate) fn point_strategy(target: Target<'_>) -> Entry {
     match target {
         Target::Cpu(_) => gbfs::ENTRY,
         Target::Gpu(_) => guided::ENTRY,

@@ -84,7 +84,11 @@ const PROGRAMS: [&str; 8] = [
 ];
 
 fn found(program: &Program, target: Target, width: Option<usize>) -> BeamResult {
-    let options = width.map_or(BeamOptions::DEFAULT, |widest| BeamOptions { widest, kept: usize::MAX });
+    let options = width.map_or(BeamOptions::DEFAULT, |widest| BeamOptions {
+        widest,
+        kept: usize::MAX,
+        ..BeamOptions::DEFAULT
+    });
     search(program, target, &*cost_model(target), &options).unwrap()
 }
 

@@ -180,9 +180,9 @@ impl<'d> Tune<'d> {
         }
     }
 
-    fn options(&self, machine: &Machine) -> Options {
+    fn options(&self, program: &tilewright_ir::Program, machine: &Machine) -> Options {
         Options {
-            strategy: self.strategy.unwrap_or_else(|| usual(machine.target())),
+            strategy: self.strategy.unwrap_or_else(|| usual(program, machine.target())),
             seed: self.seed,
             starts: self.starts,
             trials: self.trials,
@@ -317,7 +317,7 @@ impl Program {
             target: &place,
             inputs: &tune.inputs()?,
         };
-        let mut search = Search::new(subject, tune.options(&machine))?;
+        let mut search = Search::new(subject, tune.options(&self.ir, &machine))?;
         if let Some(path) = &tune.cache {
             search.use_cache(Ok(Cache::open(path)?));
         }

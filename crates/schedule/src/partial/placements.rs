@@ -58,7 +58,7 @@ pub struct Choice<'a> {
 pub enum Freedom {
     /// No statement outside of the stage reads it, so it stays at the root.
     NoReaders,
-    /// It is inside an ordered loop of the program, and stays there.
+    /// It is inside an ordered loop of the program with other stages, and stays there.
     InsideLoop,
     /// One access reads each of its points at most once: it is always inlined.
     ReadOnce,
@@ -86,9 +86,9 @@ impl<'a> PartialSchedule<'a> {
 
     /// How much can be decided about a stage that is still at the root.
     pub fn freedom(&self, stage: StageId) -> Freedom {
-        if self.draft.readers(Parent::Body, stage.0).is_empty() {
+        if self.has_no_readers(stage) {
             Freedom::NoReaders
-        } else if self.is_inside_loop(stage) {
+        } else if self.is_inside_shared_loop(stage) {
             Freedom::InsideLoop
         } else if self.is_used_once(stage) && self.with(&[self.inline(stage)]).is_ok() {
             Freedom::ReadOnce
@@ -117,8 +117,11 @@ impl<'a> PartialSchedule<'a> {
 
     /// The places inside the nests of the readers.
     fn fused_choices(&self, stage: StageId) -> Vec<Choice<'a>> {
-        let readers: Vec<StatementId> =
+        let writers = self.draft.writers(Parent::Body, stage.0);
+        let mut readers: Vec<StatementId> =
             self.draft.readers(Parent::Body, stage.0).into_iter().map(|(id, _)| id).collect();
+        // A recurrence reads its own values.
+        readers.retain(|reader| !writers.contains(reader));
         match self.draft.capabilities.grid {
             Some(_) => self.in_blocks(stage, &readers),
             None => self.in_loops(stage, &readers),
@@ -184,6 +187,13 @@ impl<'a> PartialSchedule<'a> {
         Some(self.draft.repetition(stage.0, self.draft.find_loop(at).ok()?))
     }
 
+    /// Whether no statement outside of the stage reads it.
+    fn has_no_readers(&self, stage: StageId) -> bool {
+        let writers = self.draft.writers(Parent::Body, stage.0);
+        let readers = self.draft.readers(Parent::Body, stage.0);
+        readers.iter().all(|(reader, _)| writers.contains(reader))
+    }
+
     /// Whether one access reads the stage, and each of its points at most once.
     fn is_used_once(&self, stage: StageId) -> bool {
         let reads = self.draft.readers(Parent::Body, stage.0);
@@ -226,10 +236,15 @@ impl<'a> PartialSchedule<'a> {
         found
     }
 
-    /// Whether another loop is around the stage's own.
-    fn is_inside_loop(&self, stage: StageId) -> bool {
+    /// Whether an ordered loop around the stage has other stages inside.
+    fn is_inside_shared_loop(&self, stage: StageId) -> bool {
         let writers = self.draft.writers(Parent::Body, stage.0);
-        writers.iter().any(|id| self.draft.path(*id) != self.draft.loops_owned_by(*id))
+        let shares = |id: &StatementId| {
+            let inside = |var: LoopVarId| self.draft.statements_in(self.draft.body_of(var));
+            let around = self.draft.path(*id).first().copied().map(inside).unwrap_or_default();
+            around.iter().any(|other| !writers.contains(other))
+        };
+        writers.iter().any(shares)
     }
 
     /// The loops around all of these statements in which something can be computed for them,

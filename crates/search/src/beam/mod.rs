@@ -7,14 +7,31 @@
 //! decision is a nest of its own.
 //!
 //! Nothing is compiled or measured. The cost of a partial schedule is the sum of the costs of its
-//! nests, and a decision changes few nests: only those are lowered and estimated anew.
+//! nests, and a decision changes few nests: only those are lowered and estimated anew
+//! ([`mod@costs`]).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `mod.rs` | [`search()`], its options and its result |
+//! | `decisions.rs` | the decisions that lead to a partial schedule, to be taken again with others |
+//! | `costs.rs` | the costs of nests |
+//! | `sampler.rs` | schedules to measure: what the search finds, then changes of the fastest |
+//! | `changes.rs` | random changes of a schedule's numbers |
+
+mod changes;
+mod costs;
+mod decisions;
+mod sampler;
 
 use tilewright_ir::Program;
-use tilewright_schedule::partial::{Choice, NestId, PartialSchedule, StageId};
+use tilewright_schedule::partial::{Choice, PartialSchedule, StageId};
 use tilewright_schedule::{Illegal, Schedule, apply, schedule_by_rules};
 use tilewright_target::Target;
 
 use crate::cost::CostModel;
+use costs::NestCosts;
+use decisions::Decisions;
+pub use sampler::Sampler;
 
 /// How much faster than the default schedule another one must be by the model to come before it.
 /// Smaller differences are within the errors of the model, and the default schedule knows more than
@@ -29,13 +46,16 @@ pub struct BeamOptions {
     /// The partial schedules that are kept in all decisions together, about: programs of many
     /// stages get a narrower beam.
     pub kept: usize,
+    /// Whether the cost of a nest is kept for other schedules that have the same nest. Without it,
+    /// the outcome is the same, and the search takes longer.
+    pub keeps_costs: bool,
 }
 
 impl BeamOptions {
     /// The effort for a default schedule: about a second.
-    pub const DEFAULT: BeamOptions = BeamOptions { widest: 4, kept: 64 };
+    pub const DEFAULT: BeamOptions = BeamOptions { widest: 8, kept: 96, keeps_costs: true };
     /// The effort where a user asks for a search without trials: seconds.
-    pub const ONE_SHOT: BeamOptions = BeamOptions { widest: 8, kept: 128 };
+    pub const ONE_SHOT: BeamOptions = BeamOptions { widest: 16, kept: 192, keeps_costs: true };
 }
 
 /// The outcome of a search.
@@ -56,14 +76,8 @@ pub fn search<'t>(
     options: &BeamOptions,
 ) -> Result<BeamResult, Illegal> {
     let target = target.into();
-    let start = State::new(PartialSchedule::new(program, target)?, model);
-    let stages = start.partial.stages();
-    let width = (options.kept / stages.len().max(1)).min(options.widest).max(1);
-    let mut search = Search { model, states: 1 };
-    let mut beam = vec![start];
-    for stage in stages {
-        beam = search.decide(&beam, stage, width);
-    }
+    let start = PartialSchedule::new(program, target)?;
+    let (beam, states) = find(start, model, options);
     // Whole programs are compared in the end: nests share caches, and the default schedule may
     // know better.
     let found = beam.iter().map(|state| state.partial.complete());
@@ -80,59 +94,52 @@ pub fn search<'t>(
         false => *seconds,
     };
     ranked.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
-    Ok(BeamResult { ranked, states: search.states })
+    Ok(BeamResult { ranked, states })
 }
 
-/// A partial schedule with the costs of its nests.
+/// Decides about all stages. Returns the last states, best first, and the number of all states.
+fn find<'a>(
+    start: PartialSchedule<'a>,
+    model: &dyn CostModel,
+    options: &BeamOptions,
+) -> (Vec<State<'a>>, usize) {
+    let stages = start.stages();
+    let width = (options.kept / stages.len().max(1)).min(options.widest).max(1);
+    let mut search = Search { costs: NestCosts::new(model, options.keeps_costs), states: 0 };
+    let mut beam = vec![search.state(start, Decisions::default())];
+    for stage in stages {
+        beam = search.decide(&beam, stage, width);
+    }
+    (beam, search.states)
+}
+
+/// A partial schedule with its cost.
 struct State<'a> {
     partial: PartialSchedule<'a>,
-    costs: Vec<(NestId, f64)>,
+    decisions: Decisions,
+    /// The predicted seconds of all nests.
     seconds: f64,
 }
 
-impl<'a> State<'a> {
-    fn new(partial: PartialSchedule<'a>, model: &dyn CostModel) -> State<'a> {
-        let costs = partial.nests().into_iter().map(|nest| (nest, cost(&partial, nest, model))).collect();
-        State::with_costs(partial, costs)
-    }
-
-    /// The state after a decision. Nests that it leaves as they are keep their costs.
-    fn after(&self, partial: PartialSchedule<'a>, model: &dyn CostModel) -> State<'a> {
-        let changed = partial.changed_nests(&self.partial);
-        let known = |nest: NestId| {
-            let known = self.costs.iter().find(|(own, _)| *own == nest);
-            known.filter(|_| !changed.contains(&nest)).map(|(_, cost)| *cost)
-        };
-        let nests = partial.nests().into_iter();
-        let costs =
-            nests.map(|nest| (nest, known(nest).unwrap_or_else(|| cost(&partial, nest, model)))).collect();
-        State::with_costs(partial, costs)
-    }
-
-    fn with_costs(partial: PartialSchedule<'a>, costs: Vec<(NestId, f64)>) -> State<'a> {
-        let seconds = costs.iter().map(|(_, cost)| cost).sum();
-        State { partial, costs, seconds }
-    }
-}
-
-/// The predicted seconds of a nest; infinite if it cannot be lowered.
-fn cost(partial: &PartialSchedule, nest: NestId, model: &dyn CostModel) -> f64 {
-    partial.lower_nest(nest).map_or(f64::INFINITY, |nest| model.estimate(&nest).seconds)
-}
-
 struct Search<'m> {
-    model: &'m dyn CostModel,
+    costs: NestCosts<'m>,
     states: usize,
 }
 
 impl Search<'_> {
+    fn state<'a>(&mut self, partial: PartialSchedule<'a>, decisions: Decisions) -> State<'a> {
+        self.states += 1;
+        let seconds = self.costs.seconds(&partial);
+        State { partial, decisions, seconds }
+    }
+
     /// Takes all decisions about a stage in all of these states, and keeps the best.
     fn decide<'a>(&mut self, beam: &[State<'a>], stage: StageId, width: usize) -> Vec<State<'a>> {
         let mut found: Vec<State<'a>> = Vec::new();
         for state in beam {
             for Choice { next, .. } in state.partial.choices(stage) {
-                self.states += 1;
-                found.push(state.after(next, self.model));
+                let decisions = state.decisions.and(&state.partial, &next);
+                found.push(self.state(next, decisions));
             }
         }
         found.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));

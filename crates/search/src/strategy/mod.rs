@@ -12,7 +12,8 @@
 //! - [`na2c`] and [`controller`], whose networks choose the next step or the whole point;
 //! - [`annealing`], whose cost model is boosted trees, and [`guided`], whose boosted trees select
 //!   among children of the best points;
-//! - [`bandit`], which alternates between several of these.
+//! - [`bandit`], which alternates between several of these;
+//! - [`mod@beam`], which proposes whole schedules instead of points.
 //!
 //! The shared parts are `explored.rs`, which records the proposed points and finds new ones;
 //! `ranking.rs`, which sorts points by cost; `pool.rs`, which draws from them; `decisions.rs`,
@@ -25,6 +26,7 @@
 
 pub mod annealing;
 pub mod bandit;
+pub mod beam;
 pub mod controller;
 mod decisions;
 mod explored;
@@ -42,6 +44,9 @@ pub mod random;
 mod ranking;
 
 use thiserror::Error;
+use tilewright_ir::Program;
+use tilewright_schedule::Schedule;
+use tilewright_target::Target;
 
 pub use crate::kind::default_strategy as usual;
 use crate::knob::{Knobs, Point};
@@ -72,6 +77,15 @@ pub trait Strategy: Send {
     /// points that were never proposed, such as the default schedule or cached points, are also
     /// allowed. The strategy learns from them and does not propose them again.
     fn report(&mut self, results: &[TrialResult]);
+
+    /// Returns up to `count` whole schedules that were not proposed before. It is asked after
+    /// [`Strategy::propose`] has returned no points. Most strategies search points alone.
+    fn propose_schedules(&mut self, _count: usize) -> Vec<Schedule> {
+        Vec::new()
+    }
+
+    /// Passes the times of proposed schedules in seconds, or `None` for those that cannot be used.
+    fn report_schedules(&mut self, _results: &[(Schedule, Option<f64>)]) {}
 }
 
 /// What is known about points before they are tried.
@@ -110,6 +124,8 @@ pub struct Start<'a> {
     pub features: Option<&'a dyn Features>,
     /// The trials of other programs, with the same features.
     pub experience: &'a [Experience],
+    /// The program and the target, for strategies that propose whole schedules.
+    pub program: Option<(&'a Program, Target<'a>)>,
 }
 
 /// Why a strategy cannot be used.
@@ -164,6 +180,7 @@ pub const ALL: &[Entry] = &[
     guided::ENTRY,
     controller::ENTRY,
     bandit::ENTRY,
+    beam::ENTRY,
 ];
 
 /// The strategy called `name`.

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use tilewright_schedule::Schedule;
 use tilewright_search::knob::Point;
 use tilewright_search::strategy::{self, Features, Start, Strategy};
 
@@ -30,9 +31,15 @@ pub(super) struct RunningSearch<'s, 'p> {
     useless_batches: usize,
 }
 
-/// Points whose costs are not known yet.
+/// What a strategy has proposed.
+enum Proposed {
+    Points(Vec<Point>),
+    Schedules(Vec<Schedule>),
+}
+
+/// Points or schedules whose costs are not known yet.
 struct PendingPoints {
-    points: Vec<Point>,
+    proposed: Proposed,
     judged: Vec<Judgement>,
     /// The schedules among them that are to be measured.
     untried: Vec<String>,
@@ -56,6 +63,7 @@ impl<'s, 'p> RunningSearch<'s, 'p> {
             parallel_trials: if contest.is_blind() { 1 } else { arena.machine_parameters.least_proposals },
             features: contest.uses_nest_features.then_some(features),
             experience: arena.experience,
+            program: Some((arena.schedule_features.program, arena.schedule_features.target)),
         };
         // A strategy that learns from other programs does so here.
         let strategy = strategy::by_name(name, arena.space.knobs(), start)?;
@@ -88,20 +96,29 @@ impl<'s, 'p> RunningSearch<'s, 'p> {
             return None;
         }
         let points = self.call_strategy(|strategy, most| strategy.propose(most));
-        if points.is_empty() {
+        let proposed = match points.is_empty() {
+            false => Proposed::Points(points),
+            true => Proposed::Schedules(
+                self.call_strategy(|strategy, most| strategy.propose_schedules(most)),
+            ),
+        };
+        let begun = Instant::now();
+        let judged = match &proposed {
+            Proposed::Points(points) => self.candidates.judge(points),
+            Proposed::Schedules(schedules) => self.candidates.judge_schedules(schedules),
+        };
+        if judged.is_empty() {
             return None;
         }
-        self.search.proposals += points.len();
-        let begun = Instant::now();
-        let judged = self.candidates.judge(&points);
+        self.search.proposals += judged.len();
         self.search.seconds += begun.elapsed().as_secs_f64();
         let fresh = self.untried_schedules(&judged);
-        Some(&self.pending.insert(PendingPoints { points, judged, untried: fresh }).untried)
+        Some(&self.pending.insert(PendingPoints { proposed, judged, untried: fresh }).untried)
     }
 
     /// Reports the costs of the requested schedules, in their order.
     pub fn tell(&mut self, known: &[KnownCost]) {
-        let Some(PendingPoints { points, judged, untried: fresh }) = self.pending.take() else { return };
+        let Some(PendingPoints { proposed, judged, untried: fresh }) = self.pending.take() else { return };
         for (schedule, known) in fresh.iter().zip(known) {
             if self.exhausts_time(known.trial_seconds) {
                 break;
@@ -109,10 +126,19 @@ impl<'s, 'p> RunningSearch<'s, 'p> {
             self.search.trials += 1;
             self.record_cost(schedule, *known);
         }
-        let told = self.candidates.costs_for_strategy(points, &judged);
-        self.useless_batches =
-            if told.iter().any(|told| told.cost.is_some()) { 0 } else { self.useless_batches + 1 };
-        self.call_strategy(|strategy, _| strategy.report(&told));
+        let is_useful = match proposed {
+            Proposed::Points(points) => {
+                let told = self.candidates.costs_for_strategy(points, &judged);
+                self.call_strategy(|strategy, _| strategy.report(&told));
+                told.iter().any(|told| told.cost.is_some())
+            }
+            Proposed::Schedules(schedules) => {
+                let told = self.candidates.times_for_strategy(schedules);
+                self.call_strategy(|strategy, _| strategy.report_schedules(&told));
+                told.iter().any(|(_, seconds)| seconds.is_some())
+            }
+        };
+        self.useless_batches = if is_useful { 0 } else { self.useless_batches + 1 };
     }
 
     /// Ends the search and returns its result.

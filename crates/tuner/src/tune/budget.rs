@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 
 use super::final_comparison::finalist_time;
 use super::{FINALISTS, Run};
+use tilewright_search::strategy::beam;
 use crate::measure::Measurer;
 use crate::worker::WorkerError;
 
-/// The share of the remaining time for ranking points without measuring them.
+/// The share of the remaining time for ranking points without measuring them, and the share where
+/// a beam search has found first schedules.
 const RANKING_SHARE: f64 = 0.25;
+const RANKING_SHARE_AFTER_BEAM: f64 = 0.05;
 /// The largest share of the whole budget that is reserved for the final comparison.
 const FINAL_COMPARISON_SHARE: f64 = 0.2;
 /// The longest call that is worth many samples, as a share of the remaining time.
@@ -38,7 +41,11 @@ impl Run<'_, '_> {
 
     /// The time when the ranking of points should end.
     pub(super) fn ranking_deadline(&self) -> Option<Instant> {
-        self.search_time_left().map(|left| Instant::now() + Duration::from_secs_f64(RANKING_SHARE * left))
+        let share = match self.options.strategy.name == beam::ENTRY.name {
+            true => RANKING_SHARE_AFTER_BEAM,
+            false => RANKING_SHARE,
+        };
+        self.search_time_left().map(|left| Instant::now() + Duration::from_secs_f64(share * left))
     }
 
     /// Returns true if the search should end.

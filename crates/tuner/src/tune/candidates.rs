@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tilewright_schedule::{apply, compilation_effort, text};
+use tilewright_schedule::{Schedule, apply, compilation_effort, text};
 use tilewright_search::beam::{self, BeamOptions};
 use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
@@ -148,6 +148,15 @@ impl<'p> Candidates<'p> {
             .collect()
     }
 
+    /// The times of whole schedules, for the strategy.
+    pub fn times_for_strategy(&self, schedules: Vec<Schedule>) -> Vec<(Schedule, Option<f64>)> {
+        let with_time = |schedule: Schedule| {
+            let seconds = self.cost(&schedule.to_string());
+            (schedule, seconds)
+        };
+        schedules.into_iter().map(with_time).collect()
+    }
+
     /// Records the time of a schedule that was tried.
     pub fn record_time(&mut self, schedule: &str, seconds: Option<f64>) {
         self.times.insert(schedule.to_owned(), seconds);
@@ -174,6 +183,13 @@ impl<'p> Candidates<'p> {
         looks.into_iter().map(|look| self.judge_candidate(look)).collect()
     }
 
+    /// Judges which whole schedules should be measured.
+    pub fn judge_schedules(&mut self, schedules: &[Schedule]) -> Vec<Judgement> {
+        let found = parallel::map(schedules, |schedule| self.candidate_of(schedule.clone()));
+        let looks = self.count_rejections(found);
+        looks.into_iter().map(|look| self.judge_candidate(look)).collect()
+    }
+
     fn judge_candidate(&mut self, look: AcceptedCandidate) -> Judgement {
         match look {
             Some(own) if own.predicted_seconds > self.too_slow_factor * self.best_predicted_seconds => {
@@ -197,6 +213,10 @@ impl<'p> Candidates<'p> {
     /// The candidates of points. Counts refusals.
     fn make_candidates(&mut self, points: &[Point]) -> Vec<AcceptedCandidate> {
         let found = parallel::map(points, |point| self.make_candidate(point));
+        self.count_rejections(found)
+    }
+
+    fn count_rejections(&mut self, found: Vec<Result<Candidate, Rejection>>) -> Vec<AcceptedCandidate> {
         let counted = found.into_iter().map(|look| match look {
             Ok(look) => Some(look),
             Err(rejection) => {
@@ -208,7 +228,10 @@ impl<'p> Candidates<'p> {
     }
 
     fn make_candidate(&self, point: &Point) -> Result<Candidate, Rejection> {
-        let schedule = self.space.decode(point)?;
+        self.candidate_of(self.space.decode(point)?)
+    }
+
+    fn candidate_of(&self, schedule: Schedule) -> Result<Candidate, Rejection> {
         let ScheduleFeatures { program, target, .. } = self.schedule_features;
         let nest = apply(program, &schedule, target).map_err(|refusal| Rejection::from(&refusal.reason))?;
         let effort = compilation_effort(&nest, target);

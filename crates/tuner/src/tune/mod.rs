@@ -32,9 +32,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
+use tilewright_schedule::Schedule;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Space, TemplateError};
-use tilewright_search::strategy::{Entry, Experience, Start, Strategy, TrialResult, Unsuitable};
+use tilewright_search::strategy::{Entry, Experience, Start, Strategy, Unsuitable};
 
 pub use candidates::DEFAULT_STARTS;
 pub use proofs::{Proof, ProofScope, Prover, RefutedSchedule};
@@ -159,10 +160,10 @@ pub fn tune(
         time_spent: TimeSpent::default(),
     };
     run.measure_default()?;
+    run.try_hints()?;
+    run.try_beam()?;
     let starts = run.rank_starts()?;
     run.try_first_choice(starts.first())?;
-    run.try_beam()?;
-    run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
     let features = schedule_features.features_of_points(&space);
     let start = Start {
@@ -171,6 +172,7 @@ pub fn tune(
         parallel_trials: run.machine_parameters.least_proposals,
         features: Some(&features),
         experience: &options.experience,
+        program: Some((program, machine.target())),
     };
     let made = || (options.strategy.make)(space.knobs(), start);
     let mut strategy = time_work(&mut run.time_spent.proposing, made)?;
@@ -312,23 +314,57 @@ impl Run<'_, '_> {
             let begun = Instant::now();
             let fit = self.count_that_fits(self.proposal_time)?;
             let points = time_work(&mut self.time_spent.proposing, || strategy.propose(fit));
-            if points.is_empty() {
-                break;
-            }
-            let results = self.judge_and_measure(points)?;
-            self.proposal_time.update(results.len(), begun.elapsed());
-            let useful = results.iter().any(|told| told.cost.is_some());
+            let useful = match points.is_empty() {
+                false => self.try_points(strategy, points, begun)?,
+                true => {
+                    let propose = || strategy.propose_schedules(fit);
+                    let schedules = time_work(&mut self.time_spent.proposing, propose);
+                    if schedules.is_empty() {
+                        break;
+                    }
+                    self.try_schedules(strategy, schedules, begun)?
+                }
+            };
             useless_batches = if useful { 0 } else { useless_batches + 1 };
-            time_work(&mut self.time_spent.proposing, || strategy.report(&results));
         }
         Ok(())
     }
 
-    /// Judges points, and measures those that are worth it, as many as there are trials left.
-    fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<TrialResult>, TuneError> {
+    /// Tries points. Returns true if one of them has a time.
+    fn try_points(
+        &mut self,
+        strategy: &mut dyn Strategy,
+        points: Vec<Point>,
+        begun: Instant,
+    ) -> Result<bool, TuneError> {
         let judged = time_work(&mut self.time_spent.proposing, || self.candidates.judge(&points));
+        self.measure_judged(&judged)?;
+        let results = self.candidates.costs_for_strategy(points, &judged);
+        self.proposal_time.update(results.len(), begun.elapsed());
+        time_work(&mut self.time_spent.proposing, || strategy.report(&results));
+        Ok(results.iter().any(|told| told.cost.is_some()))
+    }
+
+    /// Tries whole schedules. Returns true if one of them has a time.
+    fn try_schedules(
+        &mut self,
+        strategy: &mut dyn Strategy,
+        schedules: Vec<Schedule>,
+        begun: Instant,
+    ) -> Result<bool, TuneError> {
+        let judge = || self.candidates.judge_schedules(&schedules);
+        let judged = time_work(&mut self.time_spent.proposing, judge);
+        self.measure_judged(&judged)?;
+        let results = self.candidates.times_for_strategy(schedules);
+        self.proposal_time.update(results.len(), begun.elapsed());
+        time_work(&mut self.time_spent.proposing, || strategy.report_schedules(&results));
+        Ok(results.iter().any(|(_, seconds)| seconds.is_some()))
+    }
+
+    /// Measures the candidates that are worth it, as many as there are trials left.
+    fn measure_judged(&mut self, judged: &[Judgement]) -> Result<(), TuneError> {
         let mut fresh: Vec<&Candidate> = Vec::new();
-        for judged in &judged {
+        for judged in judged {
             if let Judgement::Measure(own) = judged
                 && !self.candidates.was_tried(&own.schedule)
                 && !fresh.iter().any(|other| other.schedule == own.schedule)
@@ -340,8 +376,7 @@ impl Run<'_, '_> {
         // The candidates that take longest to compile begin first, so that at the end no core waits
         // for another.
         fresh.sort_by_key(|own| std::cmp::Reverse(own.effort));
-        self.measure_batch(fresh.into_iter().map(|own| own.schedule.clone()).collect(), TrialKind::Search)?;
-        Ok(self.candidates.costs_for_strategy(points, &judged))
+        self.measure_batch(fresh.into_iter().map(|own| own.schedule.clone()).collect(), TrialKind::Search)
     }
 
     fn measure_batch(&mut self, schedules: Vec<String>, kind: TrialKind) -> Result<(), TuneError> {

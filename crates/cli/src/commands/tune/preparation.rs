@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tilewright::cache::{Cache, CacheError};
+use tilewright::ir::Program;
 use tilewright::target::{Cpu, Machine};
 use tilewright::tuner::peak::{PeakFile, Peaks};
 use tilewright::tuner::search::{Search, Subject};
@@ -46,13 +47,18 @@ pub fn prepare(
     let inputs = problem.given_inputs()?;
     let (source, program) = (&problem.source.file.text, &problem.program);
     let subject = Subject { source, program, sizes: &sizes, target: place, inputs: &inputs };
-    let options = options(args, &machine, started)?;
+    let options = options(args, program, &machine, started)?;
     Search::new(subject, options).map_err(|error| failure(matches!(machine, Machine::Gpu(_)), error))
 }
 
-fn options(args: &TuneArgs, machine: &Machine, started: Instant) -> Result<Options, Failure> {
+fn options(
+    args: &TuneArgs,
+    program: &Program,
+    machine: &Machine,
+    started: Instant,
+) -> Result<Options, Failure> {
     Ok(Options {
-        strategy: args.strategy(machine)?,
+        strategy: args.strategy(program, machine)?,
         seed: args.seed,
         starts: args.starts,
         trials: args.trials,

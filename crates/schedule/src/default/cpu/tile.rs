@@ -5,7 +5,7 @@ use tilewright_ir::nest::{Access, LoopKind, LoopVarId};
 use tilewright_target::Cpu;
 
 use super::pack::LEAST_PACKED_USES;
-use crate::analysis::{Stride, is_shuffled};
+use crate::analysis::{Stride, is_shuffled, operations};
 use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations_per_lane;
@@ -20,6 +20,9 @@ const MOST_UNROLLED_VECTORS: i64 = 48;
 /// The most operations of a register tile. A long value gains little from sharing with its
 /// neighbours, and takes long to compile.
 const MOST_OPERATIONS: u64 = 2000;
+
+/// The operations that make it worthwhile to use vectors, for each element that data chooses.
+const OPERATIONS_OF_LOAD: usize = 3;
 
 impl Planner<'_, Cpu> {
     /// Arranges the loops of a statement. Always succeeds, if only by leaving them as they are.
@@ -60,7 +63,20 @@ impl Planner<'_, Cpu> {
             .into_iter()
             .filter(|var| self.trips(*var) >= 4 && self.draft.loop_of(*var).kind == LoopKind::Serial);
         let scored = candidates.map(|var| (self.vector_score(statement, var), var));
-        scored.filter(|(score, _)| *score > 0).max_by_key(|(score, _)| *score).map(|(_, var)| var)
+        let (score, best) = scored.max_by_key(|(score, _)| *score)?;
+        (score > 0 || self.gains_by_arithmetic(statement, best)).then_some(best)
+    }
+
+    /// Whether a statement computes so much that it gains by vectors, although data chooses the
+    /// elements that it reads. Loading them takes as long with vectors as without.
+    fn gains_by_arithmetic(&self, statement: StatementId, var: LoopVarId) -> bool {
+        let own = self.draft.statement(statement);
+        let chosen = own.reads().iter().filter(|read| self.stride(read, var) == Stride::Irregular).count();
+        let is_regular = |read: &Access| matches!(self.stride(read, var), Stride::Irregular | Stride::Elements(0 | 1));
+        self.stride(&own.target, var) == Stride::Elements(1)
+            && self.reduction_trips(statement) == 1
+            && own.reads().iter().all(|read| is_regular(read) || is_shuffled(&read.indices, var))
+            && operations(&own.value) >= OPERATIONS_OF_LOAD * chosen
     }
 
     pub(super) fn vector_score(&self, statement: StatementId, var: LoopVarId) -> i64 {

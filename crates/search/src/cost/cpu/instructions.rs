@@ -28,7 +28,7 @@ const SMALL_STEP: f64 = 4.0;
 const NARROW_GATHER: f64 = 3.0;
 /// The store-forwarding latency: cycles from a store until a load of the same element has the
 /// value.
-const FORWARDING_LATENCY: f64 = 5.0;
+pub(super) const FORWARDING_LATENCY: f64 = 5.0;
 /// The number of integer instructions of a data-dependent subscript: its conversion, its bounds
 /// check, and the address.
 const DATA_INDEX_INSTRUCTIONS: f64 = 6.0;
@@ -144,6 +144,7 @@ impl<'a> Counter<'a> {
         } else {
             self.write(frames, store, target);
             self.chain_through_memory(frames, store, target);
+            self.recurrence(frames, store);
         }
         let counts = &mut self.counts[frames.stack[inner]];
         counts.live = counts.live.max(alive.values);
@@ -167,7 +168,7 @@ impl<'a> Counter<'a> {
     /// Counts the cycles of a dependence chain. Unrolled iterations with the same result wait for
     /// each other. So do iterations of the innermost loop, unless each iteration has its own
     /// results. In that case, as many iterations overlap as the out-of-order window allows.
-    fn chain(&mut self, frames: &Frames, result: BufferId, target: Frameset, latency: f64) {
+    pub(super) fn chain(&mut self, frames: &Frames, result: BufferId, target: Frameset, latency: f64) {
         let inner = innermost_serial(frames);
         if inner == 0 {
             return;
@@ -501,7 +502,7 @@ fn is_serial(frame: &Frame) -> bool {
     matches!(frame.kind, FrameKind::Serial | FrameKind::Parallel)
 }
 
-fn innermost_serial(frames: &Frames) -> usize {
+pub(super) fn innermost_serial(frames: &Frames) -> usize {
     (0..frames.stack.len()).rev().find(|place| is_serial(frames.frame_at(*place))).unwrap_or(0)
 }
 

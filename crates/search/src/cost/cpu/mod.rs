@@ -15,6 +15,7 @@
 //! | `flat` | the nest with simpler subscripts: some buffers are flattened to one dimension |
 //! | `frames` | how often loops and branches run; the work of the busiest core |
 //! | `instructions` | instructions of each loop, after common subexpression elimination and hoisting; dependence chains; spills |
+//! | `recurrence` | dependence chains of statements that read what the iteration before has stored |
 //! | `operations` | the costs of single operations and functions |
 //! | `shared` | values that unrolled copies of a stencil share |
 //! | `footprint` | cache lines that an access touches while loops run; conflicts in few sets of a cache |
@@ -36,6 +37,7 @@ mod instructions;
 mod machine;
 mod model;
 mod operations;
+mod recurrence;
 mod shared;
 mod total;
 mod traffic;

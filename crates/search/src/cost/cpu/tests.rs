@@ -72,6 +72,19 @@ fn few_accumulators_wait_for_each_other() {
 }
 
 #[test]
+fn recurrences_along_rows_wait_unless_several_rows_take_turns() {
+    let source = "def f(float(N, T) x) -> (s) {
+        s(n, 0) = x(n, 0)
+        for t in 1:T { s(n, t) = 0.5 * s(n, t - 1) + x(n, t) }
+    }";
+    let sizes = [("N", 1024), ("T", 1000)];
+    let seconds = |steps: &str| estimated(source, &sizes, steps, &cpu(1)).seconds;
+    let alone = seconds("reorder s[2].n, s[2].t");
+    let together = "split s[2].n -> no, ni:8\nreorder s[2].no, s[2].t, s[2].ni\nunroll s[2].ni";
+    assert!(seconds(together) < 0.4 * alone, "{} {alone}", seconds(together));
+}
+
+#[test]
 fn a_tile_larger_than_the_registers_is_spilled() {
     let sizes = [("M", 480), ("K", 256), ("N", 256)];
     let spills = |rows| estimated(GEMM, &sizes, &tiled(rows), &cpu(1)).parts.spills;
