@@ -3,6 +3,7 @@
 //! The doc comments on arguments and commands are the text that `--help` prints.
 
 pub mod cache;
+pub mod generate;
 pub mod strategies;
 
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// List the devices that programs can run on.
     Devices(DevicesArgs),
+    /// Write a random pipeline of images, from a seed.
+    Generate(generate::GenerateArgs),
     /// List the search strategies for schedules, or compare them.
     Strategies(strategies::StrategiesArgs),
     /// Compile and measure the candidates that a tuner sends, over standard input and output.

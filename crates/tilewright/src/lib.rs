@@ -98,6 +98,7 @@
 //! | [`driver`] | the stages of compilation, from source text to code |
 //! | [`space`], [`knob`] | the schedules of a program as a space of knobs |
 //! | [`strategy`], [`cost`] | searches of that space, and predicted times |
+//! | [`pipelines`] | random pipelines as source text, from a seed |
 //! | [`cache`] | every candidate that tuning has tried, and the best schedule of a program |
 //! | [`tuner`] | whole searches and their workers, recordings, peak rates, comparisons of strategies |
 //! | [`report`] | searches and comparisons as pages, and times as text |
@@ -131,6 +132,7 @@ pub use tilewright_codegen as codegen;
 pub use tilewright_driver as driver;
 pub use tilewright_interp as interp;
 pub use tilewright_ir as ir;
+pub use tilewright_pipelines as pipelines;
 pub use tilewright_polyhedral as polyhedral;
 pub use tilewright_report as report;
 pub use tilewright_runtime as runtime;

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cache;
 pub mod check;
 pub mod devices;
+pub mod generate;
 pub mod prove;
 pub mod run;
 pub mod show;
