@@ -5,6 +5,7 @@
 pub mod cache;
 pub mod generate;
 pub mod strategies;
+pub mod train;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// List the devices that programs can run on.
     Devices(DevicesArgs),
+    /// Train the cost model that searches use, with schedules measured on this machine.
+    Train(train::TrainArgs),
     /// Write a random pipeline of images, from a seed.
     Generate(generate::GenerateArgs),
     /// List the search strategies for schedules, or compare them.

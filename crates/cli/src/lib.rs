@@ -108,6 +108,7 @@ fn dispatch(command: &Command) -> Result<(), failure::Failure> {
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Tune(tune) => commands::tune::run(tune),
         Command::Devices(devices) => commands::devices::run(devices),
+        Command::Train(train) => commands::train::run(train),
         Command::Generate(generate) => commands::generate::run(generate),
         Command::Strategies(strategies) => commands::strategies::run(strategies),
         Command::Worker => worker::run(),

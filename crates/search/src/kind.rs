@@ -33,6 +33,16 @@ pub fn limit_names(target: Target<'_>) -> &'static str {
     }
 }
 
+/// The name of the kind of machines that a learned model is for: the vectors of a CPU, or the
+/// instruction set of a GPU.
+pub fn family(target: Target<'_>) -> String {
+    match target {
+        Target::Cpu(cpu) => cpu.vectors.name().to_owned(),
+        Target::Gpu(gpu) if gpu.architecture > 0 => format!("sm_{}", gpu.architecture),
+        Target::Gpu(gpu) => gpu.api.name().to_owned(),
+    }
+}
+
 /// The cost model of a target.
 pub fn cost_model<'a>(target: Target<'a>) -> Arc<dyn CostModel + 'a> {
     match target {

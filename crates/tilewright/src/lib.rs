@@ -99,6 +99,7 @@
 //! | [`space`], [`knob`] | the schedules of a program as a space of knobs |
 //! | [`strategy`], [`cost`] | searches of that space, and predicted times |
 //! | [`pipelines`] | random pipelines as source text, from a seed |
+//! | [`train`] | training cost models with schedules that were measured on a machine |
 //! | [`cache`] | every candidate that tuning has tried, and the best schedule of a program |
 //! | [`tuner`] | whole searches and their workers, recordings, peak rates, comparisons of strategies |
 //! | [`report`] | searches and comparisons as pages, and times as text |
@@ -140,4 +141,5 @@ pub use tilewright_schedule as schedule;
 pub use tilewright_search::{cost, default_schedule, explain, kind, knob, space, strategy};
 pub use tilewright_syntax as syntax;
 pub use tilewright_target as target;
+pub use tilewright_train as train;
 pub use tilewright_tuner as tuner;

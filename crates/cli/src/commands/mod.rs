@@ -10,4 +10,5 @@ pub mod prove;
 pub mod run;
 pub mod show;
 pub mod strategies;
+pub mod train;
 pub mod tune;

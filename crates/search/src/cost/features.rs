@@ -21,6 +21,12 @@ pub struct EstimateFeatures {
 }
 
 impl EstimateFeatures {
+    /// The same estimate, if everything took this many times as long.
+    pub fn scaled(self, factor: f64) -> EstimateFeatures {
+        let times = self.times.into_iter().map(|time| time * factor).collect();
+        EstimateFeatures { seconds: self.seconds * factor, times, shares: self.shares }
+    }
+
     /// The features of the nest, where `default` is the estimated seconds of the default schedule.
     pub fn features(&self, default: f64) -> Vec<f32> {
         let whole = self.seconds.max(f64::MIN_POSITIVE);

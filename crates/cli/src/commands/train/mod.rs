@@ -1,0 +1,39 @@
+//! `tilewright train`: trains the cost model for a machine.
+
+mod collect;
+
+use std::path::PathBuf;
+
+use tilewright::target::Machine;
+use tilewright::train::folder;
+use tilewright::tuner::task::ExecutionTarget;
+
+use crate::args::CompileArgs;
+use crate::args::train::{Phase, TrainArgs};
+use crate::failure::Failure;
+use crate::machine::machine;
+use crate::target::Target;
+
+/// Runs the phases that the arguments name.
+pub fn run(args: &TrainArgs) -> Result<(), Failure> {
+    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let why = "models are trained with kernels, and --target interp has none";
+    let name = Target::find(&args.target)?.compiled(why)?;
+    let machine = machine(name, &compile)?;
+    let place = ExecutionTarget::for_target(name, &machine);
+    let runs = |phase: Phase| args.phase.is_none_or(|own| own == phase);
+    let data = data_files(args, &machine)?;
+    if runs(Phase::Collect) {
+        collect::run(args, &place, &data[0])?;
+    }
+    Ok(())
+}
+
+/// The files of measured schedules.
+fn data_files(args: &TrainArgs, machine: &Machine) -> Result<Vec<PathBuf>, Failure> {
+    if !args.data.is_empty() {
+        return Ok(args.data.clone());
+    }
+    let missing = || Failure::Machine("this machine has no folder for a user's data; give --data".to_owned());
+    Ok(vec![folder::training_file(machine.target()).ok_or_else(missing)?])
+}

@@ -1,0 +1,17 @@
+//! Trains cost models with schedules that were measured on a machine.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`data`] | the file of measured schedules, one compressed record for each program |
+//! | [`samples`] | random schedules of a program: by rules, by searches with a disturbed model |
+//! | [`collect`] | measures the schedules of random pipelines, and of given programs |
+//! | [`folder`] | where a user's files are |
+//!
+//! Programs come from [`tilewright_pipelines`]. Schedules are measured by the worker processes of
+//! [`tilewright_tuner`], in turn with the default schedule of their program. The models themselves
+//! are in [`tilewright_search::cost`], since searches use them.
+
+pub mod collect;
+pub mod data;
+pub mod folder;
+pub mod samples;
