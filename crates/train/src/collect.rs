@@ -6,14 +6,14 @@
 //! collection can be stopped at any moment and continued later.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use thiserror::Error;
 use tilewright_cache::outcome::{Outcome, Trial};
-use tilewright_ir::Program;
 use tilewright_pipelines::{Kind, PipelineOptions, Size, generate};
 use tilewright_target::Machine;
 use tilewright_tuner::bench::{Plan, ReferenceSchedule};
@@ -29,11 +29,15 @@ use crate::samples::schedules;
 const STAGES: (f64, f64) = (3.0, 40.0);
 /// A candidate that takes this many times as long as the default schedule is measured by one call.
 const SLOW: f64 = 20.0;
+/// The longest call of a default schedule that is measured, in seconds.
+const LONGEST_CALL: f64 = 2.0;
 /// The samples of a candidate, and the seconds of all of them together.
 const SAMPLES: usize = 7;
 const SAMPLING_SECONDS: f64 = 0.02;
 /// The seconds that all schedules of a program may take.
 const PROGRAM_SECONDS: f64 = 30.0;
+/// The programs that are prepared while one is measured on a device.
+const PREPARED: usize = 2;
 
 /// A program to measure.
 #[derive(Clone, Debug)]
@@ -79,84 +83,117 @@ pub enum CollectError {
     Machine(#[from] TaskError),
 }
 
+/// A program whose schedules are chosen, with the worker that will measure them.
+struct Prepared {
+    worker: SupervisedWorker,
+    /// The schedules as text, the default schedule first.
+    steps: Vec<String>,
+}
+
 impl Collection {
     /// Measures programs until the time is over, and appends their records to a file. `watch`
     /// learns of each program.
+    ///
+    /// Where kernels run on a device, the next program is prepared while one is measured. On a CPU
+    /// that would disturb the measurements.
     pub fn run(
         &self,
-        subjects: impl IntoIterator<Item = Subject>,
+        subjects: impl IntoIterator<Item = Subject, IntoIter: Send>,
         file: &mut TrainingFile,
         watch: &mut dyn FnMut(&Subject, &Progress),
     ) -> Result<(), CollectError> {
         let machine = self.target.machine()?;
-        for subject in subjects {
-            if Instant::now() >= self.until || self.stop.is_requested() {
-                break;
-            }
-            let mut record = ProgramRecord {
-                kind: subject.kind.clone(),
-                task: subject.task.clone(),
-                caches: machine.target().hardware().memory_sizes(),
-                schedules: Vec::new(),
-            };
-            if file.has(&record.name()) {
-                continue;
-            }
-            let progress = match self.measure(&subject, &machine) {
-                Ok(measured) if measured.len() > 1 => {
-                    let count = measured.len();
-                    record.schedules = measured;
-                    file.append(&record)?;
-                    Progress::Measured(count)
-                }
-                Ok(_) => Progress::LeftOut("it has only one schedule".to_owned()),
-                Err(why) => Progress::LeftOut(why),
-            };
-            watch(&subject, &progress);
+        let known = file.names().clone();
+        let mut prepared = subjects
+            .into_iter()
+            .take_while(|_| Instant::now() < self.until && !self.stop.is_requested())
+            .filter(|subject| !known.contains(&record_of(subject, &machine).name()))
+            .map(|subject| {
+                let prepared = self.prepare(&subject, &machine);
+                (subject, prepared)
+            });
+        if self.target.device().is_none() {
+            return prepared.try_for_each(|(subject, own)| self.record(subject, own, &machine, file, watch));
         }
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::sync_channel(PREPARED);
+            scope.spawn(move || prepared.try_for_each(|own| sender.send(own)));
+            receiver.iter().try_for_each(|(subject, own)| self.record(subject, own, &machine, file, watch))
+        })
+    }
+
+    /// Chooses the schedules of a program, and starts its worker.
+    fn prepare(&self, subject: &Subject, machine: &Machine) -> Result<Prepared, String> {
+        let task = subject.task.task().map_err(|error| error.to_string())?;
+        let name = subject.task.function.bytes();
+        let seed = name.fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        let found = schedules(&task.program, machine.target(), self.schedules, seed);
+        let steps = found.iter().map(ToString::to_string).collect();
+        let worker = SupervisedWorker::start(self.launch.clone(), task, Arc::clone(&self.stop));
+        let worker = worker.map_err(|error: WorkerError| error.to_string())?;
+        Ok(Prepared { worker, steps })
+    }
+
+    /// Measures a program and appends its record.
+    fn record(
+        &self,
+        subject: Subject,
+        prepared: Result<Prepared, String>,
+        machine: &Machine,
+        file: &mut TrainingFile,
+        watch: &mut dyn FnMut(&Subject, &Progress),
+    ) -> Result<(), CollectError> {
+        let progress = match prepared.and_then(measure) {
+            Ok(measured) if measured.len() > 1 => {
+                let count = measured.len();
+                file.append(&ProgramRecord { schedules: measured, ..record_of(&subject, machine) })?;
+                Progress::Measured(count)
+            }
+            Ok(_) => Progress::LeftOut("it has only one schedule".to_owned()),
+            Err(why) => Progress::LeftOut(why),
+        };
+        watch(&subject, &progress);
         Ok(())
     }
+}
 
-    /// Measures schedules of a program, the default schedule first.
-    fn measure(&self, subject: &Subject, machine: &Machine) -> Result<Vec<MeasuredSchedule>, String> {
-        let task = subject.task.task().map_err(|error| error.to_string())?;
-        let steps = self.steps(&task.program, machine, &subject.task.function);
-        let worker = SupervisedWorker::start(self.launch.clone(), task, Arc::clone(&self.stop));
-        let mut worker = worker.map_err(|error: WorkerError| error.to_string())?;
-        let (default, others) = steps.split_first().ok_or("it has no schedule")?;
-        let plan = Plan {
-            reference: None,
-            best_seconds: 0.0,
-            first_call_limit: f64::INFINITY,
-            call_limit: 1.0,
-            samples: SAMPLES,
-            time: SAMPLING_SECONDS,
-            batch_limit: Some(PROGRAM_SECONDS),
-        };
-        let first = worker.try_all(std::slice::from_ref(default), &plan).map_err(|error| error.to_string())?;
-        let first = first.first().ok_or("its default schedule took too long")?;
-        let usual = seconds(&first.1).ok_or_else(|| format!("its default schedule: {}", first.1.outcome))?;
-        let plan = Plan {
-            reference: Some(ReferenceSchedule { schedule: default.clone(), seconds: usual }),
-            first_call_limit: SLOW * usual,
-            call_limit: SLOW * usual,
-            ..plan
-        };
-        let trials = worker.try_all(others, &plan).map_err(|error| error.to_string())?;
-        let mut measured = vec![MeasuredSchedule { steps: default.clone(), seconds: usual }];
-        let own = trials.iter().filter_map(|(at, trial)| {
-            Some(MeasuredSchedule { steps: others[*at].clone(), seconds: seconds(trial)? })
-        });
-        measured.extend(own);
-        Ok(measured)
+/// The record of a program, without its schedules.
+fn record_of(subject: &Subject, machine: &Machine) -> ProgramRecord {
+    ProgramRecord {
+        kind: subject.kind.clone(),
+        task: subject.task.clone(),
+        caches: machine.target().hardware().memory_sizes(),
+        schedules: Vec::new(),
     }
+}
 
-    /// Schedules of a program, as text.
-    fn steps(&self, program: &Program, machine: &Machine, name: &str) -> Vec<String> {
-        let seed = name.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
-        let found = schedules(program, machine.target(), self.schedules, seed);
-        found.iter().map(ToString::to_string).collect()
-    }
+/// Measures schedules of a program, the default schedule first.
+fn measure(prepared: Prepared) -> Result<Vec<MeasuredSchedule>, String> {
+    let Prepared { mut worker, steps } = prepared;
+    let (default, others) = steps.split_first().ok_or("it has no schedule")?;
+    let plan = Plan {
+        reference: None,
+        best_seconds: 0.0,
+        first_call_limit: LONGEST_CALL,
+        call_limit: LONGEST_CALL,
+        samples: SAMPLES,
+        time: SAMPLING_SECONDS,
+        batch_limit: Some(PROGRAM_SECONDS),
+    };
+    let first = worker.try_all(std::slice::from_ref(default), &plan).map_err(|error| error.to_string())?;
+    let (_, first) = first.first().ok_or("its default schedule took too long")?;
+    let usual = seconds(first).ok_or_else(|| format!("its default schedule: {}", first.outcome))?;
+    let plan = Plan {
+        reference: Some(ReferenceSchedule { schedule: default.clone(), seconds: usual }),
+        first_call_limit: SLOW * usual,
+        call_limit: SLOW * usual,
+        ..plan
+    };
+    let trials = worker.try_all(others, &plan).map_err(|error| error.to_string())?;
+    let measured = trials.iter().filter_map(|(at, trial)| Some((*at, seconds(trial)?)));
+    let others = measured.map(|(at, seconds)| MeasuredSchedule { steps: others[at].clone(), seconds });
+    let default = MeasuredSchedule { steps: default.clone(), seconds: usual };
+    Ok([default].into_iter().chain(others).collect())
 }
 
 /// The seconds of a measured candidate, at the usual speed of the machine.

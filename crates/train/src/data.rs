@@ -60,9 +60,9 @@ impl TrainingFile {
         Ok(TrainingFile { path: path.to_owned(), known })
     }
 
-    /// Whether the file has a program, given its name ([`ProgramRecord::name`]).
-    pub fn has(&self, name: &str) -> bool {
-        self.known.contains(name)
+    /// The names of the programs that the file has ([`ProgramRecord::name`]).
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.known
     }
 
     /// The number of programs.
@@ -149,7 +149,7 @@ mod tests {
         fs::write(&path, &whole[..whole.len() - 5]).unwrap();
         assert_eq!(read(&path).unwrap(), [record("one")]);
         let mut file = TrainingFile::open(&path).unwrap();
-        assert!(file.has("one") && !file.has("two"));
+        assert!(file.names().iter().eq(["one"]));
         file.append(&record("two")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
     }

@@ -50,6 +50,9 @@ pub struct TrainArgs {
     /// Measure this program instead of random pipelines. May be repeated.
     #[arg(long = "program", value_name = "FILE[:NAME][@SIZES]")]
     pub programs: Vec<String>,
+    /// A scalar that sizes of the programs of --program are computed from, such as r_sigma=0.1.
+    #[arg(long = "in", value_name = "NAME=NUMBER")]
+    pub inputs: Vec<String>,
     /// The kind of the programs of --program.
     #[arg(long, value_name = "NAME", default_value = "given")]
     pub group: String,

@@ -21,7 +21,7 @@ pub fn run(args: &TrainArgs, place: &ExecutionTarget, path: &Path) -> Result<(),
     let refused = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
     let mut file = TrainingFile::open(path).map_err(refused)?;
     let given: Vec<Subject> =
-        args.programs.iter().map(|text| subject(text, &args.group, place)).collect::<Result<_, _>>()?;
+        args.programs.iter().map(|text| subject(args, text, place)).collect::<Result<_, _>>()?;
     let collection = Collection {
         launch: worker::launch()?,
         target: place.clone(),
@@ -42,7 +42,7 @@ pub fn run(args: &TrainArgs, place: &ExecutionTarget, path: &Path) -> Result<(),
 }
 
 /// Reads a program from `FILE[:NAME][@SIZES]`.
-fn subject(text: &str, group: &str, place: &ExecutionTarget) -> Result<Subject, Failure> {
+fn subject(args: &TrainArgs, text: &str, place: &ExecutionTarget) -> Result<Subject, Failure> {
     let (file, sizes) = match text.rsplit_once('@') {
         Some((file, sizes)) => {
             (file, parse_sizes(sizes).map_err(|why| Failure::Usage(format!("{text}: {why}")))?)
@@ -51,7 +51,7 @@ fn subject(text: &str, group: &str, place: &ExecutionTarget) -> Result<Subject, 
     };
     let rounding = RoundingArgs::default();
     let arguments =
-        ProgramArgs { file: file.to_owned(), sizes, inputs: Vec::new(), seed: 0, rounding };
+        ProgramArgs { file: file.to_owned(), sizes, inputs: args.inputs.clone(), seed: 0, rounding };
     let problem = Problem::read(&arguments)?;
     let task = RecordedTask {
         source: problem.source.file.text.clone(),
@@ -61,7 +61,7 @@ fn subject(text: &str, group: &str, place: &ExecutionTarget) -> Result<Subject, 
         seed: 0,
         contract: true,
     };
-    Ok(Subject { kind: group.to_owned(), task })
+    Ok(Subject { kind: args.group.clone(), task })
 }
 
 /// A bar of the elapsed time in a terminal, and a line for each program elsewhere.
