@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tilewright_ir::Program;
 use tilewright_target::Target;
 
+use crate::cost::learned::Speeds;
 use crate::cost::{self, CostModel};
 use crate::knob::Knobs;
 use crate::space::{self, Plan};
@@ -40,6 +41,30 @@ pub fn family(target: Target<'_>) -> String {
         Target::Cpu(cpu) => cpu.vectors.name().to_owned(),
         Target::Gpu(gpu) if gpu.architecture > 0 => format!("sm_{}", gpu.architecture),
         Target::Gpu(gpu) => gpu.api.name().to_owned(),
+    }
+}
+
+/// The speeds of a target that learned models need.
+pub fn speeds(target: Target<'_>) -> Speeds {
+    match target {
+        Target::Cpu(cpu) => {
+            let machine = cost::cpu::Machine::typical(cpu);
+            let lanes = cpu.vectors.bytes() as f64 / 4.0;
+            Speeds {
+                units: cpu.cores.max(1) as f64,
+                warp: 1.0,
+                operations: machine.hertz * machine.vector_ports * lanes,
+                bandwidth: machine.hertz * machine.shared_bandwidth / 2.0,
+                start: machine.start_threads,
+            }
+        }
+        Target::Gpu(gpu) => Speeds {
+            units: gpu.processors.max(1) as f64,
+            warp: gpu.warp.max(1) as f64,
+            operations: f64::from(gpu.clock_mhz.max(1)) * 1e6 * gpu.lanes.max(1) as f64,
+            bandwidth: gpu.bandwidth_mb.max(1) as f64 * 1e6,
+            start: 3e-6,
+        },
     }
 }
 

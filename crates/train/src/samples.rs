@@ -93,8 +93,8 @@ impl CostModel for DisturbedModel<'_> {
         self.model.estimate(nest).scaled(self.factor())
     }
 
-    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
-        self.model.root_seconds(nest).into_iter().map(|seconds| seconds * self.factor()).collect()
+    fn root_estimates(&self, nest: &LoopNest) -> Vec<EstimateFeatures> {
+        self.model.root_estimates(nest).into_iter().map(|own| own.scaled(self.factor())).collect()
     }
 
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {

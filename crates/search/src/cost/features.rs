@@ -27,6 +27,13 @@ impl EstimateFeatures {
         EstimateFeatures { seconds: self.seconds * factor, times, shares: self.shares }
     }
 
+    /// The parts as shares of the whole, and the other numbers.
+    pub(in crate::cost) fn shares_of_time(&self) -> impl Iterator<Item = f32> {
+        let whole = self.seconds.max(f64::MIN_POSITIVE);
+        let parts = self.times.iter().map(move |time| (time / whole).min(MAX_LOG_RATIO) as f32);
+        parts.chain(self.shares.iter().map(|share| *share as f32))
+    }
+
     /// The features of the nest, where `default` is the estimated seconds of the default schedule.
     pub fn features(&self, default: f64) -> Vec<f32> {
         let whole = self.seconds.max(f64::MIN_POSITIVE);

@@ -9,6 +9,7 @@ mod breakdown;
 pub mod cpu;
 mod features;
 pub mod gpu;
+pub mod learned;
 
 use std::fmt::Debug;
 
@@ -22,8 +23,13 @@ pub trait CostModel: Debug + Send + Sync {
     /// Estimates a nest.
     fn estimate(&self, nest: &LoopNest) -> EstimateFeatures;
 
+    /// Estimates each statement outside of loops ([`LoopNest::roots`]).
+    fn root_estimates(&self, nest: &LoopNest) -> Vec<EstimateFeatures>;
+
     /// The predicted seconds of each statement outside of loops ([`LoopNest::roots`]).
-    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64>;
+    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
+        self.root_estimates(nest).into_iter().map(|estimate| estimate.seconds).collect()
+    }
 
     /// Estimates a nest, and names the parts of its time.
     fn breakdown(&self, nest: &LoopNest) -> Breakdown;

@@ -11,7 +11,7 @@ pub(super) const LINE_BYTES: f64 = 64.0;
 /// The range of a subscript while variables run: the distance from its least to its greatest value,
 /// and the number of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Reach {
+pub(in crate::cost) struct Reach {
     pub width: f64,
     pub values: f64,
 }

@@ -49,6 +49,7 @@ use tilewright_ir::LoopNest;
 use tilewright_ir::nest::{Atom, For, If, IndexExpr, Stmt, Store};
 use tilewright_target::Cpu;
 
+pub(in crate::cost) use footprint::Reach;
 use frames::{FrameKind, Frames};
 use instructions::Counter;
 pub use machine::Machine;
@@ -68,7 +69,9 @@ pub struct Estimate {
     pub seconds: f64,
     /// The time of each statement outside of loops: [`LoopNest::roots`].
     pub roots: Vec<f64>,
-    /// The parts of this time.
+    /// The parts of the time of each of these statements. The shares are those of the whole nest.
+    pub root_parts: Vec<Parts>,
+    /// The parts of the whole time.
     pub parts: Parts,
 }
 

@@ -4,7 +4,7 @@
 use tilewright_ir::LoopNest;
 use tilewright_target::Cpu;
 
-use super::{Estimate, Machine, estimate};
+use super::{Estimate, Machine, Parts, estimate};
 use crate::cost::{Breakdown, CostModel, EstimateFeatures, Group, Quantity};
 
 /// The number of cache levels that have their own feature.
@@ -26,11 +26,13 @@ impl<'a> Model<'a> {
 
 impl CostModel for Model<'_> {
     fn estimate(&self, nest: &LoopNest) -> EstimateFeatures {
-        features(estimate(nest, self.cpu, &self.machine))
+        let Estimate { seconds, parts, .. } = estimate(nest, self.cpu, &self.machine);
+        features(seconds, parts)
     }
 
-    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
-        estimate(nest, self.cpu, &self.machine).roots
+    fn root_estimates(&self, nest: &LoopNest) -> Vec<EstimateFeatures> {
+        let Estimate { roots, root_parts, .. } = estimate(nest, self.cpu, &self.machine);
+        roots.into_iter().zip(root_parts).map(|(seconds, parts)| features(seconds, parts)).collect()
     }
 
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {
@@ -49,8 +51,7 @@ impl CostModel for Model<'_> {
     }
 }
 
-fn features(estimate: Estimate) -> EstimateFeatures {
-    let Estimate { seconds, parts, .. } = estimate;
+fn features(seconds: f64, parts: Parts) -> EstimateFeatures {
     let mut times = vec![parts.compute, parts.memory_instructions, parts.loops, parts.threads, parts.spills];
     let mut transfers = parts.transfers;
     transfers.resize(LEVELS, 0.0);
@@ -61,7 +62,6 @@ fn features(estimate: Estimate) -> EstimateFeatures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::cpu::Parts;
 
     #[test]
     fn features_are_as_many_and_do_not_depend_on_the_size_of_the_program() {
@@ -71,10 +71,7 @@ mod tests {
             idle_cores: 0.25,
             ..Parts::default()
         };
-        let of = |scale: f64| {
-            features(Estimate { seconds: 2.0 * scale, roots: Vec::new(), parts: parts(scale) })
-                .features(4.0 * scale)
-        };
+        let of = |scale: f64| features(2.0 * scale, parts(scale)).features(4.0 * scale);
         assert_eq!(of(1.0), of(1e-6));
         assert_eq!(of(1.0).len(), 1 + 2 * (5 + LEVELS) + 2);
         assert_eq!(of(1.0)[..2], [-1.0, -2.0]);

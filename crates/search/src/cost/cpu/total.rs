@@ -52,7 +52,17 @@ impl Walk<'_> {
         let seconds = (busy.iter().sum::<f64>() + parts.threads).max(cycle);
         // Unit 0 has what is computed once, before all loops.
         let roots = busy.iter().zip(&threads).skip(1).map(|(busy, threads)| busy + threads).collect();
-        Estimate { seconds, roots, parts }
+        let of_root = |at: usize| Parts {
+            compute: cycle * units[at].cycles,
+            memory_instructions: cycle * units[at].memory,
+            transfers: moving[at].iter().map(|cycles| cycle * cycles).collect(),
+            loops: cycle * units[at].loops,
+            threads: threads[at],
+            spills: cycle * units[at].spills,
+            ..parts
+        };
+        let root_parts = (1..units.len()).map(of_root).collect();
+        Estimate { seconds, roots, root_parts, parts }
     }
 
     /// The time to wake threads and to hand out pieces of work, for every root-level statement.

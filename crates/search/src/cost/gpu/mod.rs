@@ -74,11 +74,19 @@ pub struct Parts {
 
 /// Estimates the time of a nest on a GPU.
 pub fn estimate(nest: &LoopNest, gpu: &Gpu) -> Estimate {
-    let parts = |root: &Stmt| -> Vec<Parts> {
-        Walk::kernels(nest, root, gpu).iter().map(|kernel| total::parts(kernel, gpu)).collect()
+    let by_root = estimate_roots(nest, gpu);
+    let roots: Vec<f64> = by_root.iter().map(|root| root.seconds).collect();
+    let kernels = by_root.into_iter().flat_map(|root| root.kernels).collect();
+    Estimate { seconds: roots.iter().sum(), roots, kernels }
+}
+
+/// Estimates the time of each statement outside of loops.
+fn estimate_roots(nest: &LoopNest, gpu: &Gpu) -> Vec<Estimate> {
+    let estimate = |root: &Stmt| {
+        let kernels: Vec<Parts> =
+            Walk::kernels(nest, root, gpu).iter().map(|kernel| total::parts(kernel, gpu)).collect();
+        let seconds = kernels.iter().map(|kernel| kernel.seconds).sum();
+        Estimate { seconds, roots: vec![seconds], kernels }
     };
-    let by_root: Vec<Vec<Parts>> = nest.roots().into_iter().map(parts).collect();
-    let seconds = |kernels: &Vec<Parts>| kernels.iter().map(|kernel| kernel.seconds).sum::<f64>();
-    let roots: Vec<f64> = by_root.iter().map(seconds).collect();
-    Estimate { seconds: roots.iter().sum(), roots, kernels: by_root.concat() }
+    nest.roots().into_iter().map(estimate).collect()
 }

@@ -4,7 +4,7 @@
 use tilewright_ir::LoopNest;
 use tilewright_target::Gpu;
 
-use super::{Estimate, Parts, estimate};
+use super::{Estimate, Parts, estimate, estimate_roots};
 use crate::cost::{Breakdown, CostModel, EstimateFeatures, Group, Quantity};
 
 /// A GPU, whose description has the speeds of its parts.
@@ -16,8 +16,8 @@ impl CostModel for Model<'_> {
         features(&estimate(nest, self.0))
     }
 
-    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
-        estimate(nest, self.0).roots
+    fn root_estimates(&self, nest: &LoopNest) -> Vec<EstimateFeatures> {
+        estimate_roots(nest, self.0).iter().map(features).collect()
     }
 
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {
