@@ -11,6 +11,11 @@ pub fn training_file(target: Target<'_>) -> Option<PathBuf> {
     file(&format!("{}.training.gz", family(target)))
 }
 
+/// The file of the model that searches for machines of a kind use.
+pub fn weights_file(target: Target<'_>) -> Option<PathBuf> {
+    file(&format!("{}.weights.json", family(target)))
+}
+
 fn file(name: &str) -> Option<PathBuf> {
     Some(Cache::default_path().ok()?.with_file_name("models").join(name))
 }

@@ -1,9 +1,11 @@
 //! `tilewright train`: trains the cost model for a machine.
 
 mod collect;
+mod judge;
 
 use std::path::PathBuf;
 
+use tilewright::kind::family;
 use tilewright::target::Machine;
 use tilewright::train::folder;
 use tilewright::tuner::task::ExecutionTarget;
@@ -26,7 +28,22 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     if runs(Phase::Collect) {
         collect::run(args, &place, &data[0])?;
     }
+    if runs(Phase::Judge) || runs(Phase::Fit) {
+        let family = family(machine.target());
+        let found = judge::read(&data)?;
+        let judgements = judge::run(&found, &family)?;
+        if runs(Phase::Fit) {
+            judge::fit(&found, &family, &judgements, &weights_file(args, &machine)?)?;
+        }
+    }
     Ok(())
+}
+
+/// The file of the trained model.
+fn weights_file(args: &TrainArgs, machine: &Machine) -> Result<PathBuf, Failure> {
+    let missing =
+        || Failure::Machine("this machine has no folder for a user's data; give --weights".to_owned());
+    args.weights.clone().or_else(|| folder::weights_file(machine.target())).ok_or_else(missing)
 }
 
 /// The files of measured schedules.

@@ -30,8 +30,9 @@ pub struct Memory {
     pub apart: f64,
     /// The loads of one point from buffers that exist for a part of a call.
     pub local: f64,
-    /// The bytes of registers and of shared memory around the stage.
+    /// The bytes of the register buffers around the stage.
     pub register_bytes: f64,
+    /// The bytes of the shared memory around the stage.
     pub block_bytes: f64,
 }
 

@@ -1,0 +1,78 @@
+//! The phases `judge` and `fit` of `tilewright train`.
+
+use std::path::{Path, PathBuf};
+
+use tilewright::train::data;
+use tilewright::train::examples::{Program, programs};
+use tilewright::train::judge::{Judgement, ModelKind, best, judge, means, train, training_programs};
+
+use crate::atomic_file;
+use crate::failure::Failure;
+use crate::output::{print, print_error_line, spinner};
+
+/// Reads all measured schedules and computes their features.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
+    let spinner = spinner("computing features");
+    let mut found = Vec::new();
+    for path in files {
+        let records = data::read(path)
+            .map_err(|error| Failure::Input(format!("{} cannot be read: {error}", path.display())))?;
+        found.extend(programs(&records));
+    }
+    spinner.finish_and_clear();
+    if found.is_empty() {
+        return Err(Failure::Input(
+            "there are no measured schedules yet; run `tilewright train collect`".to_owned(),
+        ));
+    }
+    Ok(found)
+}
+
+/// Judges all models and prints a table.
+pub fn run(found: &[Program], family: &str) -> Result<Vec<Judgement>, Failure> {
+    let judgements = judge(found, family, &mut |kind| print_error_line(&format!("training without {kind}")));
+    print(&table(&judgements))?;
+    Ok(judgements)
+}
+
+/// One line for each kind and model: the mean rank correlation, and the chosen schedule's time.
+fn table(judgements: &[Judgement]) -> String {
+    let mut kinds: Vec<&str> = judgements.iter().map(|own| own.kind.as_str()).collect();
+    kinds.dedup();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut text = String::from("not seen        programs");
+    ModelKind::ALL.iter().for_each(|model| text.push_str(&format!("  {:>14}", model.name())));
+    text.push('\n');
+    let row = |name: &str, is_own: &dyn Fn(&Judgement) -> bool| {
+        let of = |model: ModelKind| judgements.iter().filter(move |own| own.model == model);
+        let count = of(ModelKind::Analytical).filter(|own| is_own(own)).count();
+        let mut line = format!("{name:<15} {count:>8}");
+        for model in ModelKind::ALL {
+            let (correlation, chosen) = means(of(model).filter(|own| is_own(own)));
+            line.push_str(&format!("  {correlation:>6.2} {chosen:>7.3}"));
+        }
+        line + "\n"
+    };
+    kinds.iter().for_each(|kind| text.push_str(&row(kind, &|own| own.kind == *kind)));
+    text.push_str(&row("all", &|_| true));
+    text.push_str(
+        "\nFor each model: the mean rank correlation within a program, and how many times as long the \
+         schedule takes\nthat it ranks first as the fastest measured one (geometric mean).\n",
+    );
+    text
+}
+
+/// Trains the kind of model that was judged best with all random pipelines, and writes its weights.
+pub fn fit(found: &[Program], family: &str, judgements: &[Judgement], path: &Path) -> Result<(), Failure> {
+    let kind = best(judgements);
+    let weights = kind.part_of(&train(&training_programs(found, ""), family));
+    let text = weights.text().map_err(|error| Failure::Machine(error.to_string()))?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::Input(format!("{}: {error}", folder.display())))?;
+    }
+    atomic_file::write(path, &[text.as_bytes()])
+        .map_err(|error| Failure::Input(format!("{} cannot be written: {error}", path.display())))?;
+    print(&format!("{}: the {} model, trained with {}\n", path.display(), kind.name(), weights.origin))
+}
