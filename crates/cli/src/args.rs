@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tilewright::ir::Program;
 use tilewright::strategy::{Entry, find, usual};
 use tilewright::target::{Machine, VectorInstructions};
+use tilewright::train::model::ModelChoice;
 use tilewright::tuner::tune::{DEFAULT_STARTS, ProofScope};
 
 use crate::failure::Failure;
@@ -281,12 +282,41 @@ pub struct CompileArgs {
     /// within seconds.
     #[arg(long, value_name = "FILE|default|auto")]
     pub schedule: Option<PathBuf>,
+    /// The cost model of `--schedule auto` and of `show --stage cost`. The default is the learned
+    /// one if `tilewright train` has fitted it on this machine, or else the analytical one.
+    #[arg(long, value_enum)]
+    pub cost_model: Option<ModelName>,
     /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
     pub vectors: Option<VectorInstructions>,
+}
+
+/// The cost models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModelName {
+    /// Computed from the loops and the machine alone.
+    Analytical,
+    /// Corrected with measured schedules: by the user's own training, or as Tilewright comes.
+    Learned,
+}
+
+impl CompileArgs {
+    /// The options that select a part of the hardware, for commands without the others.
+    pub fn for_machine(threads: Option<usize>, vectors: Option<VectorInstructions>) -> CompileArgs {
+        CompileArgs { schedule: None, cost_model: None, threads, vectors }
+    }
+
+    /// The cost model that the option selects.
+    pub fn model_choice(&self) -> ModelChoice {
+        match self.cost_model {
+            None => ModelChoice::Usual,
+            Some(ModelName::Analytical) => ModelChoice::Analytical,
+            Some(ModelName::Learned) => ModelChoice::Learned,
+        }
+    }
 }
 
 /// `tilewright run`

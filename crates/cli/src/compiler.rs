@@ -37,7 +37,7 @@ pub struct Compiled {
 impl Compiler {
     /// Reads the options, and opens the target.
     pub fn new(args: &CompileArgs, name: TargetName) -> Result<Compiler, Failure> {
-        let schedule = ScheduleOption::read(args.schedule.as_deref())?;
+        let schedule = ScheduleOption::read(args)?;
         Ok(Compiler { schedule, target: open(name, args)? })
     }
 

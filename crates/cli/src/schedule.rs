@@ -9,13 +9,15 @@ use tilewright::cache::{CacheError, UnusableRecord};
 use tilewright::driver::{ChosenSchedule, Origin, lower};
 use tilewright::explain::{Explanation, explain};
 use tilewright::ir::{LoopNest, Program};
-use tilewright::kind::cost_model;
+use tilewright::kind::cost_model as usual_model;
 use tilewright::report::{MeasuredTimes, ProgramPage};
 use tilewright::schedule::text::{ParsedSchedule, StepSpans, parse};
 use tilewright::schedule::{Illegal, Refusal};
 use tilewright::syntax::Span;
 use tilewright::target::Target;
+use tilewright::train::model::{ModelChoice, cost_model};
 
+use crate::args::CompileArgs;
 use crate::args::cache::CacheOption;
 use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
@@ -41,8 +43,8 @@ pub enum ScheduleOption {
     Best,
     /// The default schedule, even where a tuned one exists.
     Default,
-    /// A search by the cost model alone.
-    Auto,
+    /// A search by a cost model alone.
+    Auto(ModelChoice),
     /// The schedule in a file.
     File(ScheduleFile),
 }
@@ -50,13 +52,13 @@ pub enum ScheduleOption {
 impl ScheduleOption {
     /// Reads a schedule file, and shows every mistake in its text. `default` and `auto` are
     /// keywords, not files.
-    pub fn read(path: Option<&Path>) -> Result<ScheduleOption, Failure> {
-        let Some(path) = path else { return Ok(ScheduleOption::Best) };
+    pub fn read(args: &CompileArgs) -> Result<ScheduleOption, Failure> {
+        let Some(path) = args.schedule.as_deref() else { return Ok(ScheduleOption::Best) };
         if path == Path::new(DEFAULT) {
             return Ok(ScheduleOption::Default);
         }
         if path == Path::new(AUTO) {
-            return Ok(ScheduleOption::Auto);
+            return Ok(ScheduleOption::Auto(args.model_choice()));
         }
         let text = TextFile::read(path)?;
         let parsed = parse(&text.text);
@@ -92,8 +94,9 @@ impl ScheduleOption {
     pub fn without_cache(self, program: &Program, target: Target<'_>) -> ScheduleSource {
         match self {
             ScheduleOption::Best | ScheduleOption::Default => ScheduleSource::default(program, target),
-            ScheduleOption::Auto => {
-                let chosen = ChosenSchedule::searched(program, target);
+            ScheduleOption::Auto(model) => {
+                let model = cost_model(target, model);
+                let chosen = ChosenSchedule::searched_with(program, target, &*model);
                 ScheduleSource { chosen, file: None, why: None }
             }
             ScheduleOption::File(file) => {
@@ -178,7 +181,7 @@ impl ScheduleSource {
         nest: &LoopNest,
         target: Target<'_>,
     ) -> Result<Explanation, Failure> {
-        let explained = explain(program, &self.chosen.schedule, nest, target, &*cost_model(target));
+        let explained = explain(program, &self.chosen.schedule, nest, target, &*usual_model(target));
         explained.map_err(|why| {
             Failure::Bug(format!("the schedule of `{}` cannot be explained: {why}", program.name))
         })

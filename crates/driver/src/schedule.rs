@@ -7,6 +7,7 @@ use tilewright_cache::{BestUsable, Cache, CacheError, TunedSchedule, UnusableRec
 use tilewright_ir::Program;
 use tilewright_schedule::Schedule;
 use tilewright_search::beam::{self, BeamOptions};
+use tilewright_search::cost::CostModel;
 use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
 use tilewright_target::Target;
@@ -58,7 +59,17 @@ impl ChosenSchedule {
     /// The schedule that a beam search finds, by the cost model alone.
     pub fn searched<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
         let target = target.into();
-        let found = beam::search(program, target, &*cost_model(target), &BeamOptions::ONE_SHOT);
+        ChosenSchedule::searched_with(program, target, &*cost_model(target))
+    }
+
+    /// The schedule that a beam search finds, by this cost model.
+    pub fn searched_with<'t>(
+        program: &'t Program,
+        target: impl Into<Target<'t>>,
+        model: &dyn CostModel,
+    ) -> ChosenSchedule {
+        let target = target.into();
+        let found = beam::search(program, target, model, &BeamOptions::ONE_SHOT);
         match found.ok().and_then(|found| found.ranked.into_iter().next()) {
             Some((schedule, seconds)) => {
                 ChosenSchedule { schedule, origin: Origin::Searched { seconds }, unusable: Vec::new() }

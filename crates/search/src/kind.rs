@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilewright_ir::Program;
 use tilewright_target::Target;
 
-use crate::cost::learned::Speeds;
+use crate::cost::learned::{LearnedModel, Speeds, Weights};
 use crate::cost::{self, CostModel};
 use crate::knob::Knobs;
 use crate::space::{self, Plan};
@@ -83,6 +83,11 @@ pub fn default_strategy(program: &Program, target: Target<'_>) -> Entry {
         0 | 1 => point_strategy(target),
         _ => beam::ENTRY,
     }
+}
+
+/// The learned model of a target with these weights.
+pub fn learned_model<'a>(target: Target<'a>, weights: Arc<Weights>) -> Arc<dyn CostModel + 'a> {
+    Arc::new(LearnedModel::new(cost_model(target), speeds(target), weights))
 }
 
 /// The default strategy for the points of a space.

@@ -12,14 +12,14 @@ use crate::loss::residuals;
 
 /// The number of trees, the decisions from the root to a leaf, and the part of the best change that
 /// a tree makes.
-const TREES: usize = 160;
-const DEPTH: usize = 4;
+const TREES: usize = 120;
+const DEPTH: usize = 3;
 const RATE: f64 = 0.12;
 /// The number of bins of a feature.
 const BINS: usize = 24;
 /// The penalty of large leaf values, and the least sum of second derivatives in a leaf.
-const PENALTY: f64 = 4.0;
-const LEAST_SECOND: f64 = 3.0;
+const PENALTY: f64 = 8.0;
+const LEAST_SECOND: f64 = 6.0;
 
 /// Grows trees for the schedules of some programs.
 pub fn grow(programs: &[&Program]) -> Vec<Tree> {

@@ -16,7 +16,7 @@ use crate::examples::Program;
 use crate::loss::residuals;
 
 /// The passes over all programs, and the length of the first and of the last steps.
-const PASSES: usize = 60;
+const PASSES: usize = 20;
 const RATES: (f32, f32) = (4e-3, 2e-4);
 /// The decay of the means of slopes and of their squares.
 const DECAYS: (f32, f32) = (0.9, 0.99);

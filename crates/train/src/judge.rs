@@ -23,7 +23,7 @@ pub enum ModelKind {
     Network,
     /// Trees that correct the analytical model.
     Trees,
-    /// The geometric mean of the network and the trees.
+    /// The geometric mean of the network, the trees and the analytical model.
     Ensemble,
 }
 

@@ -8,6 +8,7 @@
 //! | [`examples`] | records as features and times |
 //! | [`boosting`], [`descent`] | training of trees and of the network, for one loss |
 //! | [`judge`] | how well models predict kinds of programs that they have not seen |
+//! | [`model`] | which cost model a search gets |
 //! | [`folder`] | where a user's files are |
 //!
 //! Programs come from [`tilewright_pipelines`]. Schedules are measured by the worker processes of
@@ -22,4 +23,5 @@ pub mod examples;
 pub mod folder;
 pub mod judge;
 mod loss;
+pub mod model;
 pub mod samples;

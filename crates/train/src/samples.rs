@@ -22,7 +22,7 @@ use tilewright_target::Target;
 /// turn.
 const DISTURBANCES: [f64; 5] = [0.2, 0.5, 1.0, 2.0, 6.0];
 /// A greedy search.
-const GREEDY: BeamOptions = BeamOptions { widest: 1, kept: 1 };
+const GREEDY: BeamOptions = BeamOptions { widest: 1, kept: 1, ..BeamOptions::DEFAULT };
 
 /// Different schedules of a program, at most this many, the default schedule first.
 pub fn schedules<'t>(

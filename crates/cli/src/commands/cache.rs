@@ -136,7 +136,7 @@ struct Lookup {
 impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
         let program = sized_program(&args.source, &args.sizes, args.rounding)?;
-        let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+        let compile = CompileArgs::for_machine(args.threads, args.vectors);
         let why = "--target interp compiles nothing, so the cache has no records for it";
         let name = Target::find(&args.target)?.compiled(why)?;
         let machine = machine(name, &compile)?;

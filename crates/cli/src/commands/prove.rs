@@ -24,7 +24,7 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let name =
         target.compiled("--target interp runs a program as it is written, so there are no loops to prove")?;
     let machine = machine_or_typical(name, &args.compile)?;
-    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(&args.compile)?;
     let (source, function) = Source::read_function(&args.file)?;
     let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
     let program = concrete_program(&source, &function, &sizes, args.rounding, OR_INPUTS)?;

@@ -13,6 +13,7 @@ use tilewright::driver::{Stage as CompiledStage, TargetName};
 use tilewright::ir::print as text;
 use tilewright::syntax::{Bindings, check, ranges_text};
 use tilewright::target::GpuApi;
+use tilewright::train::model::cost_model;
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
@@ -66,7 +67,7 @@ fn print_stage(
 /// The page about a program at given sizes.
 fn page(args: &ShowArgs, source: &Source, function: &str, sizes: &Bindings) -> Result<String, Failure> {
     let machine = machine_or_typical(target_of(args)?, &args.compile)?;
-    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, sizes, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, machine.target());
     schedule.page(&program, &source.file.text, machine.target(), None)
@@ -125,14 +126,17 @@ fn show_compiled(
 ) -> Result<String, Failure> {
     let machine = machine_or_typical(target_of(args)?, &args.compile)?;
     let target = machine.target();
-    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, target);
     match stage {
         Stage::Space => Ok(space::space(&program, target)),
         Stage::Schedule if args.explain => explain::explained(&program, &schedule, target),
         Stage::Schedule => Ok(schedule.chosen.schedule.to_string()),
-        Stage::Cost => Ok(cost::cost(&schedule.lower(&program, target)?, target)),
+        Stage::Cost => Ok(cost::cost(
+            &schedule.lower(&program, target)?,
+            &*cost_model(target, args.compile.model_choice()),
+        )),
         stage => {
             let nest = schedule.lower(&program, target)?;
             let text = compiled_stage(stage).text(&program, &schedule.chosen.schedule, &nest, target);

@@ -114,7 +114,7 @@ fn places(args: &TuneArgs) -> Result<Vec<ExecutionTarget>, Failure> {
 }
 
 fn place(args: &TuneArgs, name: &str) -> Result<ExecutionTarget, Failure> {
-    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
     // A replay needs no device, because the recording describes it.
     let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, target));

@@ -27,8 +27,7 @@ impl<'m> NestCosts<'m> {
 
     fn nest_seconds(&mut self, partial: &PartialSchedule, nest: NestId) -> f64 {
         let model = self.model;
-        let compute =
-            || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| model.estimate(&nest).seconds);
+        let compute = || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| model.estimate(&nest).seconds);
         match &mut self.known {
             Some(known) => *known.entry(key(partial, nest)).or_insert_with(compute),
             None => compute(),

@@ -98,9 +98,9 @@ impl<'s, 'p> RunningSearch<'s, 'p> {
         let points = self.call_strategy(|strategy, most| strategy.propose(most));
         let proposed = match points.is_empty() {
             false => Proposed::Points(points),
-            true => Proposed::Schedules(
-                self.call_strategy(|strategy, most| strategy.propose_schedules(most)),
-            ),
+            true => {
+                Proposed::Schedules(self.call_strategy(|strategy, most| strategy.propose_schedules(most)))
+            }
         };
         let begun = Instant::now();
         let judged = match &proposed {

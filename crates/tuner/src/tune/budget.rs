@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use super::final_comparison::finalist_time;
 use super::{FINALISTS, Run};
-use tilewright_search::strategy::beam;
 use crate::measure::Measurer;
 use crate::worker::WorkerError;
+use tilewright_search::strategy::beam;
 
 /// The share of the remaining time for ranking points without measuring them, and the share where
 /// a beam search has found first schedules.

@@ -1,16 +1,14 @@
 //! `tilewright show --stage cost`: formats the time that the cost model predicts for a loop nest,
 //! and the parts of that time.
 
-use tilewright::cost::{Breakdown, Group, Quantity};
+use tilewright::cost::{Breakdown, CostModel, Group, Quantity};
 use tilewright::ir::LoopNest;
-use tilewright::kind::cost_model;
-use tilewright::target::Target;
 
 use tilewright::report::time::seconds;
 
 /// Formats the predicted time of a loop nest and its parts.
-pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {
-    let Breakdown { seconds: whole, groups } = cost_model(target).breakdown(nest);
+pub fn cost(nest: &LoopNest, model: &dyn CostModel) -> String {
+    let Breakdown { seconds: whole, groups } = model.breakdown(nest);
     let groups = groups.iter().map(group).collect::<String>();
     format!(
         "{}{groups}\nThe components overlap in time, so their sum may exceed the expected time.\n",

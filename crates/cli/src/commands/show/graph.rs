@@ -35,7 +35,7 @@ fn show_scheduled_graph(
     bindings: &Bindings,
 ) -> Result<String, Failure> {
     let machine = machine_or_typical(target_of(args)?, &args.compile)?;
-    let asked = ScheduleOption::read(args.compile.schedule.as_deref())?;
+    let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, machine.target());
     Ok(scheduled_graph(&program, &schedule.lower(&program, machine.target())?))

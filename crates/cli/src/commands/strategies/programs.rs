@@ -89,7 +89,7 @@ fn name(problem: &Problem) -> String {
 
 /// Returns where kernels run, and the cache sizes of that machine.
 fn place(args: &CompareArgs) -> Result<(ExecutionTarget, Vec<usize>), Failure> {
-    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let why = "strategies are compared on kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
     let machine = machine(name, &compile)?;

@@ -18,7 +18,7 @@ use crate::target::Target;
 
 /// Runs the phases that the arguments name.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
-    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let why = "models are trained with kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
     let machine = machine(name, &compile)?;

@@ -72,7 +72,8 @@ impl Planner<'_, Cpu> {
     fn gains_by_arithmetic(&self, statement: StatementId, var: LoopVarId) -> bool {
         let own = self.draft.statement(statement);
         let chosen = own.reads().iter().filter(|read| self.stride(read, var) == Stride::Irregular).count();
-        let is_regular = |read: &Access| matches!(self.stride(read, var), Stride::Irregular | Stride::Elements(0 | 1));
+        let is_regular =
+            |read: &Access| matches!(self.stride(read, var), Stride::Irregular | Stride::Elements(0 | 1));
         self.stride(&own.target, var) == Stride::Elements(1)
             && self.reduction_trips(statement) == 1
             && own.reads().iter().all(|read| is_regular(read) || is_shuffled(&read.indices, var))

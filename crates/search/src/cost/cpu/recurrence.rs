@@ -4,8 +4,8 @@
 //! Each iteration waits until the value has gone through the memory and through the operations that
 //! need it. Rows that are unrolled inside the loop have chains of their own, which overlap.
 
-use tilewright_ir::nest::{Access, BufferId, Expr, ExprKind, IndexExpr, Store};
 use tilewright_ir::BinaryOp;
+use tilewright_ir::nest::{Access, BufferId, Expr, ExprKind, IndexExpr, Store};
 
 use super::frames::Frames;
 use super::instructions::{Counter, FORWARDING_LATENCY, contains_frame, dependencies, innermost_serial};
@@ -64,9 +64,8 @@ fn visit_chained<'e>(
     let own = if is_free(expr) { 0.0 } else { 1.0 };
     let is_sum = matches!(&expr.kind, ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, _));
     for operand in expr.operands() {
-        let is_fused = is_sum
-            && expr.dtype.is_float()
-            && matches!(&operand.kind, ExprKind::Binary(BinaryOp::Mul, _));
+        let is_fused =
+            is_sum && expr.dtype.is_float() && matches!(&operand.kind, ExprKind::Binary(BinaryOp::Mul, _));
         let before = if is_fused { operations + own - 1.0 } else { operations + own };
         visit_chained(operand, tensor, before, visit);
     }

@@ -12,6 +12,7 @@
 //! | `terms` | hand-written terms of the time of a stage |
 //! | `network` | coefficients of the terms, by a network |
 //! | `trees` | corrections of the analytical time, by boosted trees |
+//! | `shipped` | the weights that come with Tilewright |
 //! | `weights` | a trained model as data, and its file |
 //! | `model` | the [`CostModel`](crate::cost::CostModel) |
 //!
@@ -24,6 +25,7 @@ pub mod network;
 mod operations;
 mod parallelism;
 mod shape;
+mod shipped;
 mod stages;
 mod terms;
 pub mod trees;
@@ -35,5 +37,6 @@ pub use model::{LearnedModel, features_of};
 pub use operations::Operations;
 pub use parallelism::Parallelism;
 pub use shape::Shape;
+pub use shipped::shipped_weights;
 pub use terms::{TERM_NAMES, TERMS};
 pub use weights::{Weights, WeightsError};

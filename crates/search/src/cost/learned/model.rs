@@ -11,7 +11,7 @@ use crate::cost::{Breakdown, CostModel, EstimateFeatures, Group, Quantity};
 /// A trained model beside the analytical model that it corrects.
 #[derive(Debug)]
 pub struct LearnedModel<'a> {
-    analytical: Box<dyn CostModel + 'a>,
+    analytical: Arc<dyn CostModel + 'a>,
     speeds: Speeds,
     weights: Arc<Weights>,
 }
@@ -19,7 +19,7 @@ pub struct LearnedModel<'a> {
 impl<'a> LearnedModel<'a> {
     /// The model with these weights.
     pub fn new(
-        analytical: Box<dyn CostModel + 'a>,
+        analytical: Arc<dyn CostModel + 'a>,
         speeds: Speeds,
         weights: Arc<Weights>,
     ) -> LearnedModel<'a> {

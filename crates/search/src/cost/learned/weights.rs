@@ -59,7 +59,8 @@ impl Weights {
     }
 
     /// The predicted seconds of a statement outside of loops. With trees and a network, the
-    /// geometric mean of what both predict.
+    /// geometric mean of what both and the analytical model predict: it errs less than each of
+    /// them on pipelines of other kinds than those of training.
     pub fn seconds(&self, root: &RootFeatures) -> f64 {
         let analytical = root.seconds.max(f64::MIN_POSITIVE);
         let by_trees = (!self.trees.is_empty()).then(|| f64::from(value(&self.trees, &root.values)));
@@ -67,11 +68,10 @@ impl Weights {
             let seconds = own.seconds(&root.stages).max(f64::MIN_POSITIVE);
             (seconds / analytical).ln()
         });
-        let (sum, count) = [by_trees, by_network]
-            .into_iter()
-            .flatten()
-            .fold((0.0, 0.0), |(sum, count), own| (sum + own, count + 1.0));
-        let correction: f64 = sum / f64::max(count, 1.0);
+        let correction: f64 = match (by_trees, by_network) {
+            (Some(one), Some(other)) => (one + other) / 3.0,
+            (one, other) => one.or(other).unwrap_or(0.0),
+        };
         analytical * correction.clamp(-MOST_CORRECTION, MOST_CORRECTION).exp()
     }
 }
