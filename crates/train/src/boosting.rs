@@ -184,3 +184,21 @@ impl TreeBuilder<'_> {
         is_found.then_some(best)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tilewright_search::cost::learned::trees::value;
+
+    use super::*;
+    use crate::examples::made_up::programs;
+
+    #[test]
+    fn trees_learn_what_makes_schedules_slow() {
+        let programs = programs();
+        let trees = grow(&programs.iter().collect::<Vec<_>>());
+        let factor = |slow: f32| value(&trees, &[0.5, slow]).exp();
+        // The mean error of a program hardly counts, so only the ratio is known.
+        let ratio = factor(1.0) / factor(0.0);
+        assert!((3.0..5.0).contains(&ratio), "{ratio}");
+    }
+}

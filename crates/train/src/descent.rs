@@ -164,3 +164,20 @@ impl Steps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::examples::made_up::programs;
+
+    #[test]
+    fn the_network_learns_what_makes_schedules_slow() {
+        let programs = programs();
+        let network = train(&programs.iter().collect::<Vec<_>>(), 1);
+        let seconds = |at: usize| network.seconds(&programs[0].schedules[at].roots[0].stages);
+        let ratio = seconds(1) / seconds(0);
+        assert!((2.5..6.0).contains(&ratio), "{ratio}");
+        // The same seed gives the same network.
+        assert_eq!(train(&programs.iter().collect::<Vec<_>>(), 1), network);
+    }
+}

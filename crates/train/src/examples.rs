@@ -4,7 +4,7 @@ use std::thread;
 
 use tilewright_schedule::{apply, text};
 use tilewright_search::cost::learned::{RootFeatures, features_of};
-use tilewright_search::kind::{cost_model, speeds};
+use tilewright_search::kind::{cost_model, family, speeds};
 
 use crate::data::ProgramRecord;
 
@@ -13,6 +13,8 @@ use crate::data::ProgramRecord;
 pub struct Program {
     /// The name of the program.
     pub name: String,
+    /// The kind of machines that ran it, such as `avx512`.
+    pub family: String,
     /// The kind of the pipeline, or the name of a group.
     pub kind: String,
     /// The schedules.
@@ -65,5 +67,40 @@ fn program(record: &ProgramRecord) -> Option<Program> {
     };
     let schedules: Vec<Example> =
         record.schedules.iter().filter_map(|own| example(&own.steps, own.seconds)).collect();
-    (schedules.len() > 1).then(|| Program { name: record.name(), kind: record.kind.clone(), schedules })
+    (schedules.len() > 1).then(|| Program {
+        name: record.name(),
+        family: family(target),
+        kind: record.kind.clone(),
+        schedules,
+    })
+}
+
+/// Made-up programs, for tests of training.
+#[cfg(test)]
+pub(crate) mod made_up {
+    use tilewright_search::cost::learned::{StageFeatures, StageInput, TERMS};
+
+    use super::*;
+
+    /// Programs whose schedules take 4 times as long as the analytical model predicts, if their
+    /// last feature is 1. The first feature says nothing.
+    pub(crate) fn programs() -> Vec<Program> {
+        let schedule = |noise: f32, slow: f32, seconds: f64| {
+            let mut stage = StageInput { values: [0.0; StageFeatures::COUNT], terms: [0.0; TERMS] };
+            (stage.values[0], stage.values[StageFeatures::COUNT - 1]) = (noise, slow);
+            stage.terms[TERMS - 1] = seconds as f32;
+            let root = RootFeatures { seconds, values: vec![noise, slow], stages: vec![stage] };
+            Example { roots: vec![root], seconds: seconds * if slow > 0.5 { 4.0 } else { 1.0 } }
+        };
+        let program = |number: usize| {
+            let noise = |at: usize| (number * 7 + at * 5) as f32 % 3.0;
+            Program {
+                name: format!("program {number}"),
+                family: "avx2".to_owned(),
+                kind: "pointwise".to_owned(),
+                schedules: (0..6).map(|at| schedule(noise(at), (at % 2) as f32, 1e-3)).collect(),
+            }
+        };
+        (0..20).map(program).collect()
+    }
 }

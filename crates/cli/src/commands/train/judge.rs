@@ -1,7 +1,9 @@
 //! The phases `judge` and `fit` of `tilewright train`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use tilewright::report::models::page;
 use tilewright::train::data;
 use tilewright::train::examples::{Program, programs};
 use tilewright::train::judge::{Judgement, ModelKind, best, judge, means, train, training_programs};
@@ -9,11 +11,12 @@ use tilewright::train::judge::{Judgement, ModelKind, best, judge, means, train, 
 use crate::atomic_file;
 use crate::failure::Failure;
 use crate::output::{print, print_error_line, spinner};
+use crate::pending_file::PendingFile;
 
 /// Reads all measured schedules and computes their features.
 pub fn read(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
-    let spinner = spinner("computing features");
-    let mut found = Vec::new();
+    let (spinner, begun) = (spinner("computing features"), Instant::now());
+    let mut found: Vec<Program> = Vec::new();
     for path in files {
         let records = data::read(path)
             .map_err(|error| Failure::Input(format!("{} cannot be read: {error}", path.display())))?;
@@ -25,13 +28,27 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
             "there are no measured schedules yet; run `tilewright train collect`".to_owned(),
         ));
     }
+    let schedules: usize = found.iter().map(|program| program.schedules.len()).sum();
+    let seconds = begun.elapsed().as_secs_f64();
+    print_error_line(&format!(
+        "{schedules} schedules of {} programs; applied, with features, in {seconds:.1} s",
+        found.len()
+    ));
+    // A model is for one kind of machines.
+    let family = found[0].family.clone();
+    found.retain(|program| program.family == family);
     Ok(found)
 }
 
 /// Judges all models and prints a table.
-pub fn run(found: &[Program], family: &str) -> Result<Vec<Judgement>, Failure> {
+pub fn run(found: &[Program], report: Option<&PendingFile>) -> Result<Vec<Judgement>, Failure> {
+    let family = &found[0].family;
     let judgements = judge(found, family, &mut |kind| print_error_line(&format!("training without {kind}")));
-    print(&table(&judgements))?;
+    let table = table(&judgements);
+    print(&table)?;
+    if let Some(file) = report {
+        file.write(&page(family, &table, &judgements))?;
+    }
     Ok(judgements)
 }
 
@@ -64,9 +81,9 @@ fn table(judgements: &[Judgement]) -> String {
 }
 
 /// Trains the kind of model that was judged best with all random pipelines, and writes its weights.
-pub fn fit(found: &[Program], family: &str, judgements: &[Judgement], path: &Path) -> Result<(), Failure> {
+pub fn fit(found: &[Program], judgements: &[Judgement], path: &Path) -> Result<(), Failure> {
     let kind = best(judgements);
-    let weights = kind.part_of(&train(&training_programs(found, ""), family));
+    let weights = kind.part_of(&train(&training_programs(found, ""), &found[0].family));
     let text = weights.text().map_err(|error| Failure::Machine(error.to_string()))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)

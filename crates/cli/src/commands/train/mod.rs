@@ -5,7 +5,6 @@ mod judge;
 
 use std::path::PathBuf;
 
-use tilewright::kind::family;
 use tilewright::target::Machine;
 use tilewright::train::folder;
 use tilewright::tuner::task::ExecutionTarget;
@@ -14,6 +13,7 @@ use crate::args::CompileArgs;
 use crate::args::train::{Phase, TrainArgs};
 use crate::failure::Failure;
 use crate::machine::machine;
+use crate::pending_file::PendingFile;
 use crate::target::Target;
 
 /// Runs the phases that the arguments name.
@@ -29,11 +29,11 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
         collect::run(args, &place, &data[0])?;
     }
     if runs(Phase::Judge) || runs(Phase::Fit) {
-        let family = family(machine.target());
+        let report = PendingFile::new("--report", args.report.as_deref())?;
         let found = judge::read(&data)?;
-        let judgements = judge::run(&found, &family)?;
+        let judgements = judge::run(&found, report.as_ref())?;
         if runs(Phase::Fit) {
-            judge::fit(&found, &family, &judgements, &weights_file(args, &machine)?)?;
+            judge::fit(&found, &judgements, &weights_file(args, &machine)?)?;
         }
     }
     Ok(())
