@@ -27,6 +27,21 @@ impl EstimateFeatures {
         EstimateFeatures { seconds: self.seconds * factor, times, shares: self.shares }
     }
 
+    /// The estimate of several parts of a program that run one after another. Numbers that are no
+    /// times are those of the longest part.
+    pub fn sum(parts: impl IntoIterator<Item = EstimateFeatures>) -> EstimateFeatures {
+        let (mut sum, mut longest) = (EstimateFeatures::default(), f64::NEG_INFINITY);
+        for part in parts {
+            sum.seconds += part.seconds;
+            sum.times.resize(part.times.len().max(sum.times.len()), 0.0);
+            sum.times.iter_mut().zip(&part.times).for_each(|(sum, time)| *sum += time);
+            if part.seconds > longest {
+                (sum.shares, longest) = (part.shares, part.seconds);
+            }
+        }
+        sum
+    }
+
     /// The parts as shares of the whole, and the other numbers.
     pub(in crate::cost) fn shares_of_time(&self) -> impl Iterator<Item = f32> {
         let whole = self.seconds.max(f64::MIN_POSITIVE);

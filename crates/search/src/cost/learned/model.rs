@@ -25,11 +25,6 @@ impl<'a> LearnedModel<'a> {
     ) -> LearnedModel<'a> {
         LearnedModel { analytical, speeds, weights }
     }
-
-    /// The features of each statement outside of loops.
-    fn features(&self, nest: &LoopNest) -> Vec<RootFeatures> {
-        features_of(&*self.analytical, &self.speeds, nest)
-    }
 }
 
 /// The features of each statement of a nest outside of loops.
@@ -41,24 +36,17 @@ pub fn features_of(analytical: &dyn CostModel, speeds: &Speeds, nest: &LoopNest)
 
 impl CostModel for LearnedModel<'_> {
     fn estimate(&self, nest: &LoopNest) -> EstimateFeatures {
-        let seconds: f64 = self.root_seconds(nest).iter().sum();
-        let estimate = self.analytical.estimate(nest);
-        let factor = seconds / estimate.seconds.max(f64::MIN_POSITIVE);
-        estimate.scaled(factor)
+        EstimateFeatures::sum(self.root_estimates(nest))
     }
 
     fn root_estimates(&self, nest: &LoopNest) -> Vec<EstimateFeatures> {
-        let features = self.features(nest);
         let estimates = self.analytical.root_estimates(nest).into_iter();
-        let corrected = estimates.zip(&features).map(|(estimate, own)| {
-            let factor = self.weights.seconds(own) / estimate.seconds.max(f64::MIN_POSITIVE);
+        let corrected = nest.roots().into_iter().zip(estimates).map(|(root, estimate)| {
+            let features = root_features(nest, root, &estimate, &self.speeds);
+            let factor = self.weights.seconds(&features) / estimate.seconds.max(f64::MIN_POSITIVE);
             estimate.scaled(factor)
         });
         corrected.collect()
-    }
-
-    fn root_seconds(&self, nest: &LoopNest) -> Vec<f64> {
-        self.features(nest).iter().map(|own| self.weights.seconds(own)).collect()
     }
 
     fn breakdown(&self, nest: &LoopNest) -> Breakdown {
