@@ -6,6 +6,7 @@
 //!    register tile where it reduces. [`mod@contiguous_reductions`] handles statements in which
 //!    only a reduction loop is contiguous. [`mod@pack`] copies operands that are used often.
 //!    [`mod@transpositions`] tiles statements that read along another dimension than they write.
+//!    [`mod@scatters`] handles statements in which data chooses the element that is updated.
 //!    [`mod@recurrences`] moves independent recurrences out of ordered loops first.
 //! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 
@@ -13,6 +14,7 @@ mod contiguous_reductions;
 mod pack;
 mod placement;
 mod recurrences;
+mod scatters;
 mod threads;
 mod tile;
 mod transpositions;

@@ -30,6 +30,11 @@ impl Planner<'_, Cpu> {
         let name = self.name_of(statement);
         self.split_into_recurrences(statement);
         let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let is_scatter = !reduced.is_empty() && self.draft.is_scatter(statement);
+        if is_scatter && self.try_steps(|planner| planner.vectorize_scatter(statement)) {
+            self.try_steps(|planner| planner.run_in_parallel(&name));
+            return true;
+        }
         let done = match self.vector_loop(statement) {
             Some(vector) if reduced.is_empty() => self.try_steps(|planner| planner.tile_pointwise(vector)),
             Some(vector) => self.try_steps(|planner| planner.tile_reduction(statement, vector)),
