@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tilewright::cache::outcome::{OutcomeKind, Trial};
-use tilewright::tuner::tune::{Options, Progress};
+use tilewright::tuner::tune::{Options, Progress, TrialKind};
 
 use crate::args::TuneArgs;
 use crate::output::{print, print_error_line};
@@ -59,14 +59,21 @@ impl Display {
 
     /// Shows a trial.
     pub fn tried(&mut self, trial: &Trial, progress: &Progress) {
+        let is_first = progress.kind == TrialKind::Default;
         match self {
             Display::Bar { bar, by_trials } => {
+                if is_first {
+                    bar.suspend(|| print_error_line(&expectation(trial, progress)));
+                }
                 let done =
                     if *by_trials { progress.trials as u64 } else { progress.elapsed.as_millis() as u64 };
                 bar.set_position(done.min(bar.length().unwrap_or(done)));
                 bar.set_message(summary(progress));
             }
             Display::Lines { best, printed_at: told } => {
+                if is_first {
+                    print_error_line(&expectation(trial, progress));
+                }
                 if progress.best_seconds < *best || progress.elapsed >= *told + LINE_INTERVAL {
                     print_error_line(&format!(
                         "{:6.1} s: {}",
@@ -106,13 +113,24 @@ impl Display {
     }
 }
 
+/// How long a trial will take, from the first one.
+fn expectation(trial: &Trial, progress: &Progress) -> String {
+    let Trial { effort, .. } = trial;
+    format!(
+        "the default schedule takes {}; after {:.1} s of preparation, a trial takes about {}",
+        seconds(progress.default_seconds),
+        progress.elapsed.as_secs_f64(),
+        seconds(effort.compiling + effort.measuring),
+    )
+}
+
 /// The best so far, the number of trials, and the number of failures.
 fn summary(progress: &Progress) -> String {
     let rate = progress.trials as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let failed = progress.outcomes.iter().filter(|(outcome, _)| **outcome != OutcomeKind::Measured);
     let failed: Vec<String> = failed.map(|(outcome, count)| format!(", {count} {outcome}")).collect();
     format!(
-        "best {} ({:.2} x default), {} trials, {rate:.0}/s{}",
+        "best {} ({:.2} x default), {} trials, {rate:.1}/s{}",
         seconds(progress.best_seconds),
         progress.default_seconds / progress.best_seconds,
         progress.trials,
