@@ -106,6 +106,62 @@ fn threads_run_whole_recurrences() {
     support::agrees(&images, &[("B", 8), ("H", 64), ("W", 500)], &text);
 }
 
+/// The rows of a scan along rows are recurrences without vectors: several of them take turns, so
+/// that no sum waits for the one before.
+#[test]
+fn rows_of_a_scan_take_turns() {
+    let source = "def scan(float(H, W) x) -> (y) {
+        y(i, 0) = x(i, 0)
+        for t in 1:W { y(i, t) = y(i, t-1) + x(i, t) }
+    }";
+    let steps = |rows| schedule_by_rules(&support::program(source, &[("H", rows), ("W", 1000)]), &cpu());
+    let wanted = "split y[2].i -> io, ii:8\nunroll y[2].ii\nreorder y[2].io, y[2].t, y[2].ii\n\
+        parallel y[2].io";
+    let text = steps(1021).to_string();
+    assert!(text.contains(wanted), "{text}");
+    support::agrees(source, &[("H", 37), ("W", 50)], &text);
+    // Too few rows for that are still outside of the recurrence.
+    let text = steps(9).to_string();
+    assert!(text.contains("reorder y[2].i, y[2].t") && !text.contains("unroll"), "{text}");
+}
+
+/// Many elements of a histogram are computed at once, and updated one by one.
+#[test]
+fn scatters_compute_their_elements_in_vectors() {
+    let source = "def f(float(H, W) x) -> (h) {
+        h(b) +=! 1 where b = int(clamp(x(i, j) * 3 + 7.5, 0, 14)), b in 0:15, i in 0:H, j in 0:W
+    }";
+    let text = schedule_by_rules(&support::program(source, &[("H", 40), ("W", 200)]), &cpu()).to_string();
+    assert!(text.contains("split h.j -> jo, jv:64\nvectorize h.jv"), "{text}");
+    support::agrees(source, &[("H", 40), ("W", 200)], &text);
+    // A short loop over results is unrolled inside: its iterations share the element.
+    let cells = "def f(float(H, W) x) -> (h) {
+        h(i, b, c) +=! c == 0 ? x(i, j) : 1.0
+            where b = int(clamp(x(i, j) * 3 + 7.5, 0, 14)), b in 0:15, c in 0:2, i in 0:H, j in 0:W
+    }";
+    let text = schedule_by_rules(&support::program(cells, &[("H", 40), ("W", 24)]), &cpu()).to_string();
+    assert!(text.contains("unroll h.c\nvectorize h.j"), "{text}");
+    support::agrees(cells, &[("H", 40), ("W", 24)], &text);
+}
+
+/// Elements that data chooses are loaded one by one, with vectors and without. So the arithmetic
+/// decides.
+#[test]
+fn lookups_with_much_arithmetic_are_vectors() {
+    let steps = |value: &str| {
+        let source = format!(
+            "def f(float(N) x, float(16, 16) table) -> (y) {{
+                y(i) = {value} where k = int(clamp(x(i) * 3 + 7.5, 0, 14)), k in 0:15
+            }}"
+        );
+        let text = schedule_by_rules(&support::program(&source, &[("N", 999)]), &cpu()).to_string();
+        support::agrees(&source, &[("N", 99)], &text);
+        text
+    };
+    let interpolated = steps("(1 - x(i)) * table(k, k) * x(i) * x(i) + x(i) * table(k + 1, k) * x(i)");
+    assert!(interpolated.contains("vectorize"), "{interpolated}");
+}
+
 /// Each step of a simulation needs its neighbours' last step. Its points are computed in parallel
 /// where there are enough of them.
 #[test]

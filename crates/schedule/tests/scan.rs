@@ -327,6 +327,16 @@ fn default_schedules_of_a_gpu() {
     assert!(steps(&sum, &[("N", 10_000_000)]).contains("scan y[2].block"));
     assert!(!steps(&sum, &[("N", 2000)]).contains("scan"));
     assert!(!steps(&columns, &[("N", 100_000), ("C", 10_000)]).contains("scan"));
+    // The threads of a block share a row, however many rows there are.
+    let rows = "def f(float(M, N) x) -> (y) {
+        y(i, 0) = x(i, 0)
+        for t in 1:N { y(i, t) = 0.5 * y(i, t - 1) + x(i, t) }
+    }";
+    for (rows_count, length) in [(5, 300), (7, 1025), (2, 5000)] {
+        let text = steps(rows, &[("M", rows_count), ("N", length)]);
+        assert!(text.contains("scan y[2].thread"), "{text}");
+    }
+    assert!(!steps(rows, &[("M", 300), ("N", 100)]).contains("scan"));
     // The product of many factors may overflow where the recurrence does not.
     for value in ["y(t - 1) * x(t)", "a(t) * y(t - 1) + x(t)", "1.5 * y(t - 1) + x(t)"] {
         assert!(!steps(&recurrence("float", value), &[("N", 10_000)]).contains("scan"), "{value}");
