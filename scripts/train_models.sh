@@ -13,6 +13,7 @@ set -eu
 tilewright=${1:-tilewright}
 cd "$(dirname "$0")/.."
 for family in avx512 avx2 sm_90; do
-    "$tilewright" train fit --data "data/training/$family.gz" --data "data/training/${family}_pipelines.gz" \
-        --weights "crates/search/weights/$family.json"
+    files=(--data "data/training/$family.gz" --data "data/training/${family}_pipelines.gz")
+    "$tilewright" train judge "${files[@]}"
+    "$tilewright" train fit --model ensemble "${files[@]}" --weights "crates/search/weights/$family.json"
 done

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tilewright::target::VectorInstructions;
+use tilewright::train::judge::ModelKind;
 
 use super::{duration, threads, vectors};
 
@@ -64,9 +66,21 @@ pub struct TrainArgs {
     /// folder.
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
+    /// The kind of model to fit: analytical, network, trees or ensemble. The default is the one
+    /// that is judged best; with this option, `fit` judges nothing.
+    #[arg(long, value_name = "KIND", value_parser = model())]
+    pub model: Option<ModelKind>,
     /// Write an HTML page with predicted against measured times to this file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+/// A kind of models by its name.
+fn model() -> impl TypedValueParser<Value = ModelKind> {
+    PossibleValuesParser::new(ModelKind::ALL.map(ModelKind::name)).map(|name| {
+        let found = ModelKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.expect("the parser accepts only these names")
+    })
 }
 
 /// The phases of `tilewright train`.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tilewright::report::models::page;
 use tilewright::train::data;
 use tilewright::train::examples::{Program, programs};
-use tilewright::train::judge::{Judgement, ModelKind, best, judge, means, train, training_programs};
+use tilewright::train::judge::{Judgement, ModelKind, judge, means, train, training_programs};
 
 use crate::atomic_file;
 use crate::failure::Failure;
@@ -80,9 +80,8 @@ fn table(judgements: &[Judgement]) -> String {
     text
 }
 
-/// Trains the kind of model that was judged best with all random pipelines, and writes its weights.
-pub fn fit(found: &[Program], judgements: &[Judgement], path: &Path) -> Result<(), Failure> {
-    let kind = best(judgements);
+/// Trains a kind of model with all random pipelines, and writes its weights.
+pub fn fit(found: &[Program], kind: ModelKind, path: &Path) -> Result<(), Failure> {
     let weights = kind.part_of(&train(&training_programs(found, ""), &found[0].family));
     let text = weights.text().map_err(|error| Failure::Machine(error.to_string()))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

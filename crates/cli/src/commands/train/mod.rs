@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use tilewright::target::Machine;
 use tilewright::train::folder;
+use tilewright::train::judge::best;
 use tilewright::tuner::task::ExecutionTarget;
 
 use crate::args::CompileArgs;
@@ -31,9 +32,13 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     if runs(Phase::Judge) || runs(Phase::Fit) {
         let report = PendingFile::new("--report", args.report.as_deref())?;
         let found = judge::read(&data)?;
-        let judgements = judge::run(&found, report.as_ref())?;
+        let chosen = args.model.filter(|_| args.phase == Some(Phase::Fit));
+        let model = match chosen {
+            Some(model) => model,
+            None => best(&judge::run(&found, report.as_ref())?),
+        };
         if runs(Phase::Fit) {
-            judge::fit(&found, &judgements, &weights_file(args, &machine)?)?;
+            judge::fit(&found, model, &weights_file(args, &machine)?)?;
         }
     }
     Ok(())
