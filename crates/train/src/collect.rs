@@ -117,7 +117,7 @@ impl Collection {
         }
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::sync_channel(PREPARED);
-            scope.spawn(move || prepared.try_for_each(|own| sender.send(own)));
+            scope.spawn(move || prepared.all(|own| sender.send(own).is_ok()));
             receiver.iter().try_for_each(|(subject, own)| self.record(subject, own, &machine, file, watch))
         })
     }
