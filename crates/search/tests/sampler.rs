@@ -10,7 +10,7 @@ use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, apply};
 use tilewright_search::beam::Sampler;
 use tilewright_search::knob::Knobs;
-use tilewright_search::strategy::{Start, Strategy, by_name};
+use tilewright_search::strategy::{Start, by_name};
 use tilewright_target::{Cpu, Target};
 
 const SHARPENED: &str = "def sharpened(float(3, H, W) I) -> (out) {

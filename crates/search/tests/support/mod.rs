@@ -20,6 +20,7 @@ pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
 }
 
+#[allow(dead_code, reason = "not every test of a search compares times")]
 pub fn seconds(program: &Program, schedule: &Schedule, target: Target) -> f64 {
     cost_model(target).estimate(&apply(program, schedule, target).unwrap()).seconds
 }
