@@ -32,6 +32,9 @@ pub fn page(family: &str, table: &str, judgements: &[Judgement]) -> String {
 fn drawing(model: ModelKind, judgements: &[Judgement]) -> String {
     let own = judgements.iter().filter(|own| own.model == model);
     let times: Vec<(f64, f64)> = own.flat_map(|own| own.times.iter().copied()).collect();
+    if times.is_empty() {
+        return String::new();
+    }
     let all = || times.iter().flat_map(|(predicted, measured)| [*predicted, *measured]);
     let least = all().fold(f64::INFINITY, f64::min).max(1e-9).log10().floor();
     let most = all().fold(1e-9, f64::max).log10().ceil().max(least + 1.0);

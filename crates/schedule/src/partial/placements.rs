@@ -171,7 +171,7 @@ impl<'a> PartialSchedule<'a> {
     /// A stage of which each iteration of a loop computes what is new, with the smallest ring that
     /// is large enough.
     fn sliding(&self, stage: StageId, at: &LoopName, kept_at: &LoopName) -> Option<Choice<'a>> {
-        if self.repetition(stage, at)? <= LEAST_KEPT_REPETITION {
+        if self.repetition(stage, at)? <= LEAST_KEPT_REPETITION || self.is_recurrence(stage) {
             return None;
         }
         let in_ring = |rows: i64| {
@@ -192,6 +192,13 @@ impl<'a> PartialSchedule<'a> {
         let writers = self.draft.writers(Parent::Body, stage.0);
         let readers = self.draft.readers(Parent::Body, stage.0);
         readers.iter().all(|(reader, _)| writers.contains(reader))
+    }
+
+    /// Whether an ordered loop of the program computes the stage.
+    fn is_recurrence(&self, stage: StageId) -> bool {
+        let is_ordered = |var: &LoopVarId| self.draft.loop_of(*var).role == LoopRole::Ordered;
+        let writers = self.draft.writers(Parent::Body, stage.0);
+        writers.iter().any(|id| self.draft.path(*id).iter().any(is_ordered))
     }
 
     /// Whether one access reads the stage, and each of its points at most once.

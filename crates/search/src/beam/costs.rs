@@ -20,12 +20,21 @@ impl<'m> NestCosts<'m> {
         NestCosts { model, known: keeps.then(HashMap::new) }
     }
 
-    /// The predicted seconds of all nests; infinite if one of them cannot be lowered.
-    pub fn seconds(&mut self, partial: &PartialSchedule) -> f64 {
-        partial.nests().into_iter().map(|nest| self.nest_seconds(partial, nest)).sum()
+    /// The predicted seconds of each nest; infinite if it cannot be lowered. A decision changes few
+    /// nests: those that are as they were `before` keep their costs.
+    pub fn of_nests(
+        &mut self,
+        partial: &PartialSchedule,
+        before: Option<(&PartialSchedule, &[(NestId, f64)])>,
+    ) -> Vec<(NestId, f64)> {
+        let changed = before.map(|(before, _)| partial.changed_nests(before)).unwrap_or_default();
+        let old = before.map_or(&[][..], |(_, costs)| costs);
+        let kept = |nest: NestId| old.iter().find(|(own, _)| *own == nest && !changed.contains(&nest));
+        let nests = partial.nests().into_iter();
+        nests.map(|nest| kept(nest).copied().unwrap_or_else(|| (nest, self.seconds(partial, nest)))).collect()
     }
 
-    fn nest_seconds(&mut self, partial: &PartialSchedule, nest: NestId) -> f64 {
+    fn seconds(&mut self, partial: &PartialSchedule, nest: NestId) -> f64 {
         let model = self.model;
         let compute = || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| model.estimate(&nest).seconds);
         match &mut self.known {

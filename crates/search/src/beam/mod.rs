@@ -24,7 +24,7 @@ mod decisions;
 mod sampler;
 
 use tilewright_ir::Program;
-use tilewright_schedule::partial::{Choice, PartialSchedule, StageId};
+use tilewright_schedule::partial::{Choice, NestId, PartialSchedule, StageId};
 use tilewright_schedule::{Illegal, Schedule, apply, schedule_by_rules};
 use tilewright_target::Target;
 
@@ -106,7 +106,7 @@ fn find<'a>(
     let stages = start.stages();
     let width = (options.kept / stages.len().max(1)).min(options.widest).max(1);
     let mut search = Search { costs: NestCosts::new(model, options.keeps_costs), states: 0 };
-    let mut beam = vec![search.state(start, Decisions::default())];
+    let mut beam = vec![search.state(start, Decisions::default(), None)];
     for stage in stages {
         beam = search.decide(&beam, stage, width);
     }
@@ -117,7 +117,8 @@ fn find<'a>(
 struct State<'a> {
     partial: PartialSchedule<'a>,
     decisions: Decisions,
-    /// The predicted seconds of all nests.
+    /// The predicted seconds of each nest, and of all together.
+    costs: Vec<(NestId, f64)>,
     seconds: f64,
 }
 
@@ -127,10 +128,18 @@ struct Search<'m> {
 }
 
 impl Search<'_> {
-    fn state<'a>(&mut self, partial: PartialSchedule<'a>, decisions: Decisions) -> State<'a> {
+    /// The state of a partial schedule, which a decision has made from `before`.
+    fn state<'a>(
+        &mut self,
+        partial: PartialSchedule<'a>,
+        decisions: Decisions,
+        before: Option<&State<'a>>,
+    ) -> State<'a> {
         self.states += 1;
-        let seconds = self.costs.seconds(&partial);
-        State { partial, decisions, seconds }
+        let before = before.map(|state| (&state.partial, state.costs.as_slice()));
+        let costs = self.costs.of_nests(&partial, before);
+        let seconds = costs.iter().map(|(_, cost)| cost).sum();
+        State { partial, decisions, costs, seconds }
     }
 
     /// Takes all decisions about a stage in all of these states, and keeps the best.
@@ -139,7 +148,7 @@ impl Search<'_> {
         for state in beam {
             for Choice { next, .. } in state.partial.choices(stage) {
                 let decisions = state.decisions.and(&state.partial, &next);
-                found.push(self.state(next, decisions));
+                found.push(self.state(next, decisions, Some(state)));
             }
         }
         found.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
