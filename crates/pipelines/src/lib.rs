@@ -16,7 +16,7 @@
 //! | `scatter` | histograms, equalisations, tables, look-ups at places that data chooses |
 //! | `scan` | recursive filters and running sums, forwards and backwards |
 //!
-//! Each file adds one group of stages to a [`Sketch`]. [`generate`] adds groups until the pipeline
+//! Each file adds one group of stages to a `Sketch`. [`generate`] adds groups until the pipeline
 //! has the stages that it should have, and joins what nobody has read.
 
 mod element;

@@ -8,7 +8,7 @@
 //!
 //! Nothing is compiled or measured. The cost of a partial schedule is the sum of the costs of its
 //! nests, and a decision changes few nests: only those are lowered and estimated anew
-//! ([`mod@costs`]).
+//! (`costs.rs`).
 //!
 //! | file | contents |
 //! |---|---|
