@@ -1,7 +1,7 @@
 //! Chooses schedules of a program to measure: the default one, the one by rules, and random ones.
 //!
 //! A random schedule is the result of a greedy search by a model whose predictions are disturbed
-//! ([`DisturbedModel`]). With little disturbance the schedules are near the best; with much of it,
+//! (`DisturbedModel`). With little disturbance the schedules are near the best; with much of it,
 //! every decision is random. Both are needed: a model must know what is slow, and must tell good
 //! schedules from one another.
 
