@@ -63,9 +63,12 @@ pub fn dependences(model: &Model) -> Answer<Vec<Dependence>> {
 
 /// Finds the dependences between the instances of two statements, which may be the same statement.
 pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>> {
-    let (a, b) = (&model.statements[from], &model.statements[to]);
     let mut found = Vec::new();
-    if !share_a_written_tensor(a, b) || !may_precede(a, b, from <= to) {
+    if !model.share_a_written_tensor(from, to) {
+        return Ok(found);
+    }
+    let (a, b) = (&model.statements[from], &model.statements[to]);
+    if !may_precede(a, b, from <= to) {
         return Ok(found);
     }
     let before = model.before(from, to);
@@ -87,14 +90,6 @@ pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>>
         found.extend(reduction_dependence(a, from)?);
     }
     Ok(found)
-}
-
-/// Checks whether both statements touch a tensor that at least one of them writes.
-fn share_a_written_tensor(a: &Instances, b: &Instances) -> bool {
-    let touches = |own: &Instances, tensor: TensorId| {
-        own.write.tensor == tensor || own.reads.iter().any(|read| read.tensor == tensor)
-    };
-    touches(a, b.write.tensor) || touches(b, a.write.tensor)
 }
 
 fn may_precede(a: &Instances, b: &Instances, in_text: bool) -> bool {
@@ -160,7 +155,7 @@ pub enum Reader {
 pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
     let depth = model.statements.iter().map(|own| own.loops.len()).max().unwrap_or(0);
     let mut accesses = Accesses::new(context);
-    for own in &model.statements {
+    for own in model.statements.iter() {
         let versions = versions(own);
         let elements = versions.identity().project_out_outputs(0, own.loops.len());
         let times = time(context, own, own.loops.len() + rank(model, own.write.tensor), depth);

@@ -19,6 +19,7 @@ pub mod coordinates;
 pub mod dependence;
 pub mod model;
 pub mod prove;
+mod statements;
 pub mod text;
 
 pub use coordinates::Coordinates;

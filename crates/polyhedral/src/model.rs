@@ -1,13 +1,11 @@
 //! Builds the [`Model`] of a program: which instances of its statements exist, which elements they
 //! read and write, and in which order they run.
 
-use tilewright_ir::{
-    Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Program, Statement, TensorId, Update, VarId,
-    VarKind,
-};
+use tilewright_ir::{IndexExpr, Program, Statement, TensorId, Update, VarId};
 use tilewright_isl::{Context, Map, Set};
 
 use crate::coordinates::Coordinates;
+pub use crate::statements::Statements;
 
 /// All instances of a program whose sizes are numbers.
 #[derive(Debug)]
@@ -15,7 +13,7 @@ pub struct Model<'p> {
     /// The program.
     pub program: &'p Program,
     /// The program's statements, in the order of [`Program::statements`].
-    pub statements: Vec<Instances<'p>>,
+    pub statements: Statements<'p>,
 }
 
 /// The instances of one statement, as integer vectors. A vector holds the variables of the ordered
@@ -42,7 +40,7 @@ pub struct Instances<'p> {
     pub reads: Vec<AccessRelation>,
     /// The statement's positions among its siblings: outside all loops, then in each loop around
     /// it.
-    positions: Vec<usize>,
+    pub(crate) positions: Vec<usize>,
 }
 
 /// The elements of one tensor that instances read or write by one access.
@@ -62,20 +60,13 @@ pub struct AccessRelation {
 impl<'p> Model<'p> {
     /// The instances of a program, or `None` if one of its sizes is not a number.
     pub fn new(context: &Context, program: &'p Program) -> Option<Model<'p>> {
-        let shapes: Option<Vec<Vec<i64>>> =
-            (0..program.tensors.len()).map(|at| shape(program, TensorId(at as u32))).collect();
-        let mut builder = Builder {
-            context,
-            program,
-            shapes: shapes?,
-            loops: Vec::new(),
-            positions: vec![0],
-            statements: Vec::new(),
-        };
-        for stage in &program.stages {
-            builder.nodes(&stage.body)?;
-        }
-        Some(Model { program, statements: builder.statements })
+        Some(Model { program, statements: Statements::new(context, program)? })
+    }
+
+    /// Whether instances of one statement may depend on instances of another: both touch a tensor
+    /// that at least one of them writes. Tells without any work.
+    pub fn share_a_written_tensor(&self, one: usize, other: usize) -> bool {
+        self.statements.share_a_written_tensor(one, other)
     }
 
     /// All elements of a tensor.
@@ -127,174 +118,6 @@ impl Instances<'_> {
     }
 }
 
-fn shape(program: &Program, tensor: TensorId) -> Option<Vec<i64>> {
+pub(crate) fn shape(program: &Program, tensor: TensorId) -> Option<Vec<i64>> {
     Some(program.shape(tensor)?.into_iter().map(|extent| extent as i64).collect())
-}
-
-struct Builder<'a, 'p> {
-    context: &'a Context,
-    program: &'p Program,
-    shapes: Vec<Vec<i64>>,
-    loops: Vec<VarId>,
-    /// The position of the next node, outside all loops and in each open loop.
-    positions: Vec<usize>,
-    statements: Vec<Instances<'p>>,
-}
-
-impl<'p> Builder<'_, 'p> {
-    fn nodes(&mut self, nodes: &'p [Node]) -> Option<()> {
-        for node in nodes {
-            match node {
-                Node::Statement(statement) => {
-                    let instances = self.instances(statement)?;
-                    self.statements.push(instances);
-                }
-                Node::For(inner) => {
-                    self.loops.push(inner.var);
-                    self.positions.push(0);
-                    self.nodes(&inner.body)?;
-                    self.positions.pop();
-                    self.loops.pop();
-                }
-            }
-            if let Some(place) = self.positions.last_mut() {
-                *place += 1;
-            }
-        }
-        Some(())
-    }
-
-    fn instances(&self, statement: &'p Statement) -> Option<Instances<'p>> {
-        let mut coordinates = Coordinates::new(self.context);
-        let mut bounds = Vec::new();
-        for var in self.loops.iter().chain(&statement.vars) {
-            let range = &self.program.var(*var).range;
-            let ends = range.from.as_constant().zip(range.to.as_constant());
-            coordinates.add(*var, ends.map(|(from, to)| (from, to - 1)));
-            bounds.push(IndexExpr::var(*var).sub(&range.from));
-            bounds.push(range.to.sub(&IndexExpr::var(*var)).offset(-1));
-        }
-        let (domain, is_box) = coordinates.all_nonnegative(&bounds);
-        if !is_box {
-            return None;
-        }
-        let mut reads = Reads { builder: self, coordinates: &coordinates, accesses: Vec::new() };
-        reads.expr(&statement.value, &domain, true);
-        for index in &statement.indices {
-            reads.index(index, &domain, true);
-        }
-        let reads = reads.accesses;
-        let write = self.access_relation(&coordinates, statement.target, &statement.indices, (&domain, true));
-        let reduced = |var: &VarId| self.program.var(*var).kind == VarKind::Reduction;
-        let reduces_into_several = statement.indices.iter().any(|index| index.vars().iter().any(reduced));
-        let is_chosen =
-            |index: &IndexExpr| coordinates.affine(index).is_none() || index.vars().iter().any(reduced);
-        let chosen = statement.indices.iter().map(is_chosen).collect();
-        let loops = self.loops.clone();
-        Some(Instances {
-            statement,
-            loops,
-            coordinates,
-            domain,
-            write,
-            reduces_into_several,
-            chosen,
-            reads,
-            positions: self.positions.clone(),
-        })
-    }
-
-    /// The elements of one access. `at` holds the instances that make the access, and whether
-    /// exactly these instances make it.
-    fn access_relation(
-        &self,
-        coordinates: &Coordinates,
-        tensor: TensorId,
-        indices: &[IndexExpr],
-        at: (&Set, bool),
-    ) -> AccessRelation {
-        let (elements, exact) = coordinates.elements(indices, &self.shapes[tensor.index()]);
-        AccessRelation {
-            tensor,
-            indices: indices.to_vec(),
-            elements: elements.intersect_domain(at.0),
-            exact: exact && at.1,
-        }
-    }
-}
-
-/// Collects the elements that an expression reads, with the instances that read them.
-struct Reads<'a, 'p> {
-    builder: &'a Builder<'a, 'p>,
-    coordinates: &'a Coordinates,
-    accesses: Vec<AccessRelation>,
-}
-
-impl Reads<'_, '_> {
-    /// `at` holds the instances that evaluate the expression; `exact` says whether exactly these
-    /// instances do.
-    fn expr(&mut self, expr: &Expr, at: &Set, exact: bool) {
-        match &expr.kind {
-            ExprKind::Load(access) => self.access(access, at, exact),
-            ExprKind::Index(index) => self.index(index, at, exact),
-            ExprKind::Select(parts) => {
-                self.expr(&parts[0], at, exact);
-                self.branches(&parts[0], &parts[1], Some(&parts[2]), at, exact);
-            }
-            ExprKind::Binary(op, pair) if op.is_logical() => {
-                self.expr(&pair[0], at, exact);
-                match op {
-                    BinaryOp::And => self.branches(&pair[0], &pair[1], None, at, exact),
-                    _ => self.otherwise(&pair[0], &pair[1], at, exact),
-                }
-            }
-            _ => expr.operands().iter().for_each(|operand| self.expr(operand, at, exact)),
-        }
-    }
-
-    /// Visits `then` where the condition holds, and `otherwise` where the condition does not hold.
-    fn branches(&mut self, condition: &Expr, then: &Expr, otherwise: Option<&Expr>, at: &Set, exact: bool) {
-        match self.coordinates.condition(condition) {
-            Some(holds) => self.expr(then, &at.intersect(&holds), exact),
-            None => self.expr(then, at, false),
-        }
-        if let Some(otherwise) = otherwise {
-            self.otherwise(condition, otherwise, at, exact);
-        }
-    }
-
-    fn otherwise(&mut self, condition: &Expr, expr: &Expr, at: &Set, exact: bool) {
-        match self.coordinates.condition(condition) {
-            Some(holds) => self.expr(expr, &at.subtract(&holds), exact),
-            None => self.expr(expr, at, false),
-        }
-    }
-
-    fn access(&mut self, access: &Access, at: &Set, exact: bool) {
-        access.indices.iter().for_each(|index| self.index(index, at, exact));
-        let touch =
-            self.builder.access_relation(self.coordinates, access.tensor, &access.indices, (at, exact));
-        self.accesses.push(touch);
-    }
-
-    /// Visits the data in a subscript. `IndexExpr::visit` does not fit, because it also visits data
-    /// that is nested inside data.
-    fn index(&mut self, index: &IndexExpr, at: &Set, exact: bool) {
-        for term in index.terms() {
-            for factor in &term.factors {
-                self.atom(factor, at, exact);
-            }
-        }
-    }
-
-    fn atom(&mut self, atom: &Atom, at: &Set, exact: bool) {
-        match atom {
-            Atom::Data(data) => self.expr(&data.value, at, exact),
-            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-                self.index(&pair.0, at, exact);
-                self.index(&pair.1, at, exact);
-            }
-            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {}
-        }
-    }
 }

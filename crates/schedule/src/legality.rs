@@ -212,7 +212,7 @@ struct Execution {
 
 impl DependenceCheck<'_> {
     fn first_violation(&self, moved: &[StatementId]) -> Answer<Option<String>> {
-        let all = self.executions();
+        let all = self.executions(moved);
         for first in &all {
             for second in &all {
                 if !moved.contains(&first.id) && !moved.contains(&second.id) {
@@ -228,7 +228,13 @@ impl DependenceCheck<'_> {
         Ok(None)
     }
 
-    fn executions(&self) -> Vec<Execution> {
+    /// The instances that the moved statements execute, and those that may depend on them.
+    fn executions(&self, moved: &[StatementId]) -> Vec<Execution> {
+        let executed = |id: StatementId| self.draft.statement(id).instances.iter().map(|own| own.statement);
+        let all_moved: Vec<usize> = moved.iter().flat_map(|id| executed(*id)).collect();
+        let concerns = |instance: &Instance| {
+            all_moved.iter().any(|own| self.model.share_a_written_tensor(*own, instance.statement))
+        };
         let statements = self.draft.statements_in(self.draft.children(Parent::Body));
         let execution = |id: StatementId| {
             let path = self.draft.path(id);
@@ -240,7 +246,8 @@ impl DependenceCheck<'_> {
                 let (path, is_inlined) = (path.clone(), at > 0);
                 Execution { id, path, statement: instance.statement, is_inlined, instances }
             };
-            self.draft.statement(id).instances.iter().enumerate().map(of).collect::<Vec<_>>()
+            let instances = self.draft.statement(id).instances.iter().enumerate();
+            instances.filter(|(_, instance)| concerns(instance)).map(of).collect::<Vec<_>>()
         };
         statements.into_iter().flat_map(execution).collect()
     }
@@ -389,8 +396,11 @@ impl DependenceCheck<'_> {
         let name = |statement: usize, values: &[i64]| {
             let own = &self.model.statements[statement];
             let target = &self.draft.program.tensor(own.statement.target).name;
-            let statements = self.model.statements[..statement].iter();
-            let before = statements.filter(|other| other.statement.target == own.statement.target).count();
+            let statements = self.draft.program.statements();
+            let before = statements[..statement]
+                .iter()
+                .filter(|(other, _)| other.target == own.statement.target)
+                .count();
             let name = crate::step::StatementName { tensor: target.clone(), ordinal: before + 1 };
             match values {
                 [] => format!("`{name}`"),

@@ -97,11 +97,11 @@ impl<'a, 'n> Runs<'a, 'n> {
 }
 
 /// Checks every computation whose results several stores make.
-pub fn check(
-    model: &Model,
+pub fn check<'p>(
+    model: &Model<'p>,
     nest: &Nest,
     sources: &Sources,
-    claims: &[Option<ClaimedStore>],
+    claims: &[Option<ClaimedStore<'_, 'p>>],
     (runs, single_valued): (&Runs<'_, '_>, &SingleValuedBuffers),
 ) -> ProofResult<()> {
     let check = Check { model, nest, sources, claims, runs };

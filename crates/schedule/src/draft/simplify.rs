@@ -65,29 +65,34 @@ pub(crate) struct Ranges<I: Ids = InNest> {
     exact_extents: BTreeMap<I::Var, IndexExpr<I>>,
     /// Further facts: expressions that are at least 0.
     facts: Vec<IndexExpr<I>>,
-    known_signs: KnownSigns<I>,
+    answers: Answers<I>,
 }
 
-/// The answers of [`Ranges::never_negative`]. The statements of a stencil ask the same many times.
+/// The answers of [`Ranges::never_negative`] and [`Ranges::simplify`]. The statements of a stencil
+/// ask the same many times.
 #[derive(Debug)]
-struct KnownSigns<I: Ids>(RefCell<HashMap<IndexExpr<I>, bool>>);
+struct Answers<I: Ids> {
+    signs: RefCell<HashMap<IndexExpr<I>, bool>>,
+    simplified: RefCell<HashMap<IndexExpr<I>, IndexExpr<I>>>,
+}
 
-impl<I: Ids> Default for KnownSigns<I> {
+impl<I: Ids> Default for Answers<I> {
     fn default() -> Self {
-        KnownSigns(RefCell::default())
+        Answers { signs: RefCell::default(), simplified: RefCell::default() }
     }
 }
 
 /// A copy of ranges is made to change it, and then has other answers.
-impl<I: Ids> Clone for KnownSigns<I> {
+impl<I: Ids> Clone for Answers<I> {
     fn clone(&self) -> Self {
-        KnownSigns::default()
+        Answers::default()
     }
 }
 
-impl<I: Ids> KnownSigns<I> {
+impl<I: Ids> Answers<I> {
     fn forget(&mut self) {
-        self.0.get_mut().clear();
+        self.signs.get_mut().clear();
+        self.simplified.get_mut().clear();
     }
 }
 
@@ -97,7 +102,7 @@ impl<I: Ids> Default for Ranges<I> {
             extents: BTreeMap::new(),
             exact_extents: BTreeMap::new(),
             facts: Vec::new(),
-            known_signs: KnownSigns::default(),
+            answers: Answers::default(),
         }
     }
 }
@@ -131,7 +136,7 @@ impl<I: Ids> Ranges<I> {
     /// Adds the fact that an expression is at least 0. If a minimum is at least 0, so are both of
     /// its sides.
     pub fn assume_nonnegative(&mut self, expr: &IndexExpr<I>) {
-        self.known_signs.forget();
+        self.answers.forget();
         self.facts.extend(split_minima(expr));
     }
 
@@ -148,19 +153,19 @@ impl<I: Ids> Ranges<I> {
 
     /// Fixes the number of values of a variable.
     pub fn set_extent(&mut self, var: I::Var, extent: i64) {
-        self.known_signs.forget();
+        self.answers.forget();
         self.extents.insert(var, extent);
     }
 
     /// States the number of values of a variable in terms of others.
     pub fn set_exact_extent(&mut self, var: I::Var, extent: IndexExpr<I>) {
-        self.known_signs.forget();
+        self.answers.forget();
         self.exact_extents.insert(var, extent);
     }
 
     /// Removes the range of a variable, so that the variable counts as fixed.
     pub fn remove_range(&mut self, var: I::Var) {
-        self.known_signs.forget();
+        self.answers.forget();
         self.extents.remove(&var);
     }
 
@@ -268,13 +273,13 @@ impl<I: Ids> Ranges<I> {
         if is_linear(expr) && self.least_value(expr).is_some_and(|least| least >= 0) {
             return true;
         }
-        if let Some(known) = self.known_signs.0.borrow().get(expr) {
+        if let Some(known) = self.answers.signs.borrow().get(expr) {
             return *known;
         }
         let is_proved = self.least_value(expr).is_some_and(|least| least >= 0)
             || (!self.is_somewhere_negative(expr)
                 && can_prove_nonnegative_within(PROOF_BUDGET, expr, &self.facts, self));
-        self.known_signs.0.borrow_mut().insert(expr.clone(), is_proved);
+        self.answers.signs.borrow_mut().insert(expr.clone(), is_proved);
         is_proved
     }
 
@@ -317,6 +322,15 @@ impl<I: Ids> Ranges<I> {
         if expr.terms().iter().flat_map(|term| &term.factors).all(|atom| matches!(atom, Atom::Var(_))) {
             return expr.clone();
         }
+        if let Some(known) = self.answers.simplified.borrow().get(expr) {
+            return known.clone();
+        }
+        let simplified = self.simplify_anew(expr);
+        self.answers.simplified.borrow_mut().insert(expr.clone(), simplified.clone());
+        simplified
+    }
+
+    fn simplify_anew(&self, expr: &IndexExpr<I>) -> IndexExpr<I> {
         expr.substitute(&mut |atom| match atom {
             Atom::Min(pair) => self.sort_pair(&pair.0, &pair.1).map(|(smaller, _)| smaller.clone()),
             Atom::Max(pair) => self.sort_pair(&pair.0, &pair.1).map(|(_, larger)| larger.clone()),

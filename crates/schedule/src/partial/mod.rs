@@ -13,8 +13,11 @@
 //! cost of these alone.
 
 mod blocks;
+mod concern;
 mod place;
 mod placements;
+
+use std::sync::Arc;
 
 use tilewright_ir::{LoopNest, Program};
 use tilewright_target::Target;
@@ -26,6 +29,7 @@ use crate::lower;
 use crate::step::{Schedule, StatementName, Step};
 use crate::steps;
 
+use concern::Operands;
 pub use place::Place;
 pub use placements::{Choice, Freedom, Placement, StageId};
 
@@ -41,6 +45,7 @@ pub struct PartialSchedule<'a> {
     steps: Vec<Step>,
     /// The number of statements of the program, which are the first ones of the draft.
     program_statements: usize,
+    operands: Arc<Operands>,
 }
 
 impl<'a> PartialSchedule<'a> {
@@ -49,7 +54,8 @@ impl<'a> PartialSchedule<'a> {
         let target = target.into();
         let draft = Draft::new(program, target)?;
         let program_statements = draft.statements.len();
-        Ok(PartialSchedule { target, draft, steps: Vec::new(), program_statements })
+        let operands = Arc::new(Operands::new(program));
+        Ok(PartialSchedule { target, draft, steps: Vec::new(), program_statements, operands })
     }
 
     /// The steps so far.

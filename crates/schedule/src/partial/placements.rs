@@ -25,7 +25,7 @@ const MOST_REPETITION: f64 = 8.0;
 /// iterations. Iterations of a last, shorter strip count as whole ones, which adds a little.
 const LEAST_KEPT_REPETITION: f64 = 1.5;
 /// The most nodes of a value into which a stage is inlined.
-const MOST_INLINED_NODES: usize = 4000;
+const MOST_INLINED_NODES: usize = 1000;
 
 /// A tensor that the program computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

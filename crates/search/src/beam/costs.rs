@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tilewright_schedule::partial::{NestId, PartialSchedule};
-use tilewright_schedule::{StatementName, Step};
 
 use crate::cost::CostModel;
 
@@ -12,18 +12,18 @@ use crate::cost::CostModel;
 pub(super) struct NestCosts<'m> {
     model: &'m dyn CostModel,
     /// The predicted seconds of each nest, by the steps that concern it; none if nothing is kept.
-    known: Option<HashMap<u64, f64>>,
+    known: Option<Mutex<HashMap<u64, f64>>>,
 }
 
 impl<'m> NestCosts<'m> {
     pub fn new(model: &'m dyn CostModel, keeps: bool) -> NestCosts<'m> {
-        NestCosts { model, known: keeps.then(HashMap::new) }
+        NestCosts { model, known: keeps.then(Mutex::default) }
     }
 
     /// The predicted seconds of each nest; infinite if it cannot be lowered. A decision changes few
     /// nests: those that are as they were `before` keep their costs.
     pub fn of_nests(
-        &mut self,
+        &self,
         partial: &PartialSchedule,
         before: Option<(&PartialSchedule, &[(NestId, f64)])>,
     ) -> Vec<(NestId, f64)> {
@@ -34,31 +34,29 @@ impl<'m> NestCosts<'m> {
         nests.map(|nest| kept(nest).copied().unwrap_or_else(|| (nest, self.seconds(partial, nest)))).collect()
     }
 
-    fn seconds(&mut self, partial: &PartialSchedule, nest: NestId) -> f64 {
-        let model = self.model;
-        let compute = || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| model.estimate(&nest).seconds);
-        match &mut self.known {
-            Some(known) => *known.entry(key(partial, nest)).or_insert_with(compute),
-            None => compute(),
-        }
+    fn seconds(&self, partial: &PartialSchedule, nest: NestId) -> f64 {
+        let compute =
+            || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| self.model.estimate(&nest).seconds);
+        let Some(known) = &self.known else { return compute() };
+        let key = key(partial, nest);
+        let found = lock(known).get(&key).copied();
+        found.unwrap_or_else(|| {
+            let seconds = compute();
+            lock(known).insert(key, seconds);
+            seconds
+        })
     }
 }
 
-/// Identifies a nest by its statements and the steps that have led to it. A step that inlines a
-/// stage concerns all nests, since it may have changed any of them.
+fn lock(known: &Mutex<HashMap<u64, f64>>) -> MutexGuard<'_, HashMap<u64, f64>> {
+    // A thread that panicked has left complete entries only.
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Identifies a nest by its statements and the steps that have led to it.
 fn key(partial: &PartialSchedule, nest: NestId) -> u64 {
-    let statements = partial.statements_in(nest);
     let mut hasher = DefaultHasher::new();
-    statements.hash(&mut hasher);
-    for step in partial.steps().iter().filter(|step| concerns(step, &statements)) {
-        step.hash(&mut hasher);
-    }
+    partial.statements_in(nest).hash(&mut hasher);
+    partial.steps_of(nest).hash(&mut hasher);
     hasher.finish()
-}
-
-fn concerns(step: &Step, statements: &[StatementName]) -> bool {
-    let loops = step.loops();
-    loops.is_empty()
-        || loops.iter().any(|name| statements.contains(&name.statement))
-        || statements.iter().any(|own| step.placed_tensor() == Some(&own.tensor))
 }

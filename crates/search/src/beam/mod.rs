@@ -23,12 +23,15 @@ mod costs;
 mod decisions;
 mod sampler;
 
+use std::collections::HashSet;
+
 use tilewright_ir::Program;
-use tilewright_schedule::partial::{Choice, NestId, PartialSchedule, StageId};
+use tilewright_schedule::partial::{NestId, PartialSchedule, StageId};
 use tilewright_schedule::{Illegal, Schedule, apply, schedule_by_rules};
 use tilewright_target::Target;
 
 use crate::cost::CostModel;
+use crate::parallel;
 use costs::NestCosts;
 use decisions::Decisions;
 pub use sampler::Sampler;
@@ -80,15 +83,18 @@ pub fn search<'t>(
     let (beam, states) = find(start, model, options);
     // Whole programs are compared in the end: nests share caches, and the default schedule may
     // know better.
-    let found = beam.iter().map(|state| state.partial.complete());
+    let mut found = parallel::map(&beam, |state| state.partial.complete());
     let default = schedule_by_rules(program, target);
-    let mut ranked: Vec<(Schedule, f64)> = Vec::new();
-    for schedule in found.chain([default.clone()]) {
-        let is_new = ranked.iter().all(|(other, _)| *other != schedule);
-        if is_new && let Ok(nest) = apply(program, &schedule, target) {
-            ranked.push((schedule, model.estimate(&nest).seconds));
-        }
-    }
+    found.push(default.clone());
+    let mut seen = HashSet::new();
+    found.retain(|schedule| seen.insert(schedule.clone()));
+    let seconds = parallel::map(&found, |schedule| {
+        let nest = apply(program, schedule, target).ok()?;
+        Some(model.estimate(&nest).seconds)
+    });
+    let both = found.into_iter().zip(seconds);
+    let mut ranked: Vec<(Schedule, f64)> =
+        both.filter_map(|(schedule, seconds)| Some((schedule, seconds?))).collect();
     let rank = |(schedule, seconds): &(Schedule, f64)| match *schedule == default {
         true => seconds / LEAST_GAIN,
         false => *seconds,
@@ -105,12 +111,29 @@ fn find<'a>(
 ) -> (Vec<State<'a>>, usize) {
     let stages = start.stages();
     let width = (options.kept / stages.len().max(1)).min(options.widest).max(1);
-    let mut search = Search { costs: NestCosts::new(model, options.keeps_costs), states: 0 };
-    let mut beam = vec![search.state(start, Decisions::default(), None)];
+    let costs = NestCosts::new(model, options.keeps_costs);
+    let mut beam = vec![State::new(start, Decisions::default(), None, &costs)];
+    let mut states = 1;
     for stage in stages {
-        beam = search.decide(&beam, stage, width);
+        let mut found = decide(&beam, stage, &costs);
+        states += found.len();
+        found.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        found.truncate(width);
+        beam = found;
     }
-    (beam, search.states)
+    (beam, states)
+}
+
+/// Takes all decisions about a stage in all of these states.
+fn decide<'a>(beam: &[State<'a>], stage: StageId, costs: &NestCosts) -> Vec<State<'a>> {
+    let choices = parallel::map(beam, |state| state.partial.choices(stage));
+    let choices = beam.iter().zip(choices);
+    let all: Vec<_> =
+        choices.flat_map(|(state, choices)| choices.into_iter().map(move |own| (state, own.next))).collect();
+    parallel::map(&all, |(state, next)| {
+        let decisions = state.decisions.and(&state.partial, next);
+        State::new(next.clone(), decisions, Some(state), costs)
+    })
 }
 
 /// A partial schedule with its cost.
@@ -122,37 +145,17 @@ struct State<'a> {
     seconds: f64,
 }
 
-struct Search<'m> {
-    costs: NestCosts<'m>,
-    states: usize,
-}
-
-impl Search<'_> {
+impl<'a> State<'a> {
     /// The state of a partial schedule, which a decision has made from `before`.
-    fn state<'a>(
-        &mut self,
+    fn new(
         partial: PartialSchedule<'a>,
         decisions: Decisions,
         before: Option<&State<'a>>,
+        costs: &NestCosts,
     ) -> State<'a> {
-        self.states += 1;
         let before = before.map(|state| (&state.partial, state.costs.as_slice()));
-        let costs = self.costs.of_nests(&partial, before);
+        let costs = costs.of_nests(&partial, before);
         let seconds = costs.iter().map(|(_, cost)| cost).sum();
         State { partial, decisions, costs, seconds }
-    }
-
-    /// Takes all decisions about a stage in all of these states, and keeps the best.
-    fn decide<'a>(&mut self, beam: &[State<'a>], stage: StageId, width: usize) -> Vec<State<'a>> {
-        let mut found: Vec<State<'a>> = Vec::new();
-        for state in beam {
-            for Choice { next, .. } in state.partial.choices(stage) {
-                let decisions = state.decisions.and(&state.partial, &next);
-                found.push(self.state(next, decisions, Some(state)));
-            }
-        }
-        found.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-        found.truncate(width);
-        found
     }
 }
