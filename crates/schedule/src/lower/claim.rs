@@ -58,16 +58,18 @@ impl Emitter<'_> {
         instance: &Instance,
         is_of_program: bool,
     ) -> Vec<IndexExpr> {
-        if !is_of_program || self.draft.is_scatter(id) {
+        let is_reduced = |var: &LoopVarId| {
+            let own = self.draft.loop_of(*var);
+            own.role == LoopRole::Reduction && own.owner == Some(id)
+        };
+        // Most statements reduce nothing.
+        let reduces = self.draft.path(id).iter().any(is_reduced);
+        if !is_of_program || !reduces || self.draft.is_scatter(id) {
             return Vec::new();
         }
         let (statement, _) = self.draft.program.statements()[instance.statement];
         let own = &instance.point[instance.point.len() - statement.vars.len()..];
         let values = statement.vars.iter().zip(own).filter_map(|(var, value)| Some((var, value.as_ref()?)));
-        let is_reduced = |var: &LoopVarId| {
-            let own = self.draft.loop_of(*var);
-            own.role == LoopRole::Reduction && own.owner == Some(id)
-        };
         let own_statement = self.draft.statement(id);
         if own_statement.is_partial {
             // Variables that the program reduces choose the partial result, too.
