@@ -85,7 +85,7 @@ pub enum Difference {
     },
     /// A size has another value.
     Size {
-        /// The canonical name of the size.
+        /// The name of the size, in the canonical text unless stated otherwise.
         name: String,
         /// The wanted value.
         wanted: i64,

@@ -3,6 +3,7 @@
 //! The doc comments on arguments and commands are the text that `--help` prints.
 
 pub mod cache;
+pub mod cpu;
 pub mod generate;
 pub mod strategies;
 pub mod train;
@@ -10,15 +11,15 @@ pub mod train;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use tilewright::ir::Program;
 use tilewright::strategy::{Entry, find, usual};
-use tilewright::target::{Machine, VectorInstructions};
+use tilewright::target::Machine;
 use tilewright::train::model::ModelChoice;
 use tilewright::tuner::tune::{DEFAULT_STARTS, ProofScope};
 
 use crate::failure::Failure;
+use cpu::CpuArgs;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -286,12 +287,9 @@ pub struct CompileArgs {
     /// one if `tilewright train` has fitted it on this machine, or else the analytical one.
     #[arg(long, value_enum)]
     pub cost_model: Option<ModelName>,
-    /// Threads for parallel loops. The default is one per core.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
-    /// Vector instructions to use. The default is the widest set that this machine has.
-    #[arg(long, value_parser = vectors())]
-    pub vectors: Option<VectorInstructions>,
+    /// The part of the CPU to use.
+    #[command(flatten)]
+    pub cpu: CpuArgs,
 }
 
 /// The cost models.
@@ -304,11 +302,6 @@ pub enum ModelName {
 }
 
 impl CompileArgs {
-    /// The options that select a part of the hardware, for commands without the others.
-    pub fn for_machine(threads: Option<usize>, vectors: Option<VectorInstructions>) -> CompileArgs {
-        CompileArgs { schedule: None, cost_model: None, threads, vectors }
-    }
-
     /// The cost model that the option selects.
     pub fn model_choice(&self) -> ModelChoice {
         match self.cost_model {
@@ -464,12 +457,9 @@ pub struct TuneArgs {
     /// Maximum time of the search, such as 30s or 2m. The default is 30s, unless --trials is given.
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
-    /// Threads for parallel loops. The default is one per core.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
-    /// Vector instructions to use. The default is the widest set that this machine has.
-    #[arg(long, value_parser = vectors())]
-    pub vectors: Option<VectorInstructions>,
+    /// The part of the CPU to use.
+    #[command(flatten)]
+    pub cpu: CpuArgs,
     /// Seed for every random choice.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -559,13 +549,6 @@ fn samples(text: &str) -> Result<usize, String> {
         Ok(samples @ 1..=MAX_SAMPLES) => Ok(samples),
         _ => Err(format!("write a number from 1 to {MAX_SAMPLES}")),
     }
-}
-
-fn vectors() -> impl TypedValueParser<Value = VectorInstructions> {
-    PossibleValuesParser::new(VectorInstructions::ALL.map(VectorInstructions::name)).map(|name| {
-        let named = |vectors: &VectorInstructions| vectors.name() == name;
-        VectorInstructions::ALL.into_iter().find(named).expect("the parser accepts only these names")
-    })
 }
 
 /// The maximum of a time option.

@@ -38,7 +38,7 @@ impl Compiler {
     /// Reads the options, and opens the target.
     pub fn new(args: &CompileArgs, name: TargetName) -> Result<Compiler, Failure> {
         let schedule = ScheduleOption::read(args)?;
-        Ok(Compiler { schedule, target: open(name, args)? })
+        Ok(Compiler { schedule, target: open(name, &args.cpu)? })
     }
 
     /// Compiles a program with the schedule of `--schedule`, else with the best usable schedule of

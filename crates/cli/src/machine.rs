@@ -5,12 +5,12 @@ use tilewright::driver::target::{CpuLimits, machine as machine_of, machine_or_ty
 use tilewright::driver::{OpenTarget, TargetName};
 use tilewright::target::{Cpu, Machine};
 
-use crate::args::CompileArgs;
+use crate::args::cpu::CpuArgs;
 use crate::failure::Failure;
 use crate::output::print_error_line;
 
 /// Describes the hardware that kernels are compiled for, without opening it.
-pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
+pub fn machine(name: TargetName, args: &CpuArgs) -> Result<Machine, Failure> {
     match name {
         TargetName::Cpu => Ok(Machine::Cpu(selected_cpu(args)?)),
         _ => {
@@ -21,7 +21,7 @@ pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure>
 }
 
 /// Like `machine`, but a typical device replaces one that is not present, and a note says which.
-pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
+pub fn machine_or_typical(name: TargetName, args: &CpuArgs) -> Result<Machine, Failure> {
     if name == TargetName::Cpu {
         return machine(name, args);
     }
@@ -46,7 +46,7 @@ fn described(machine: &Machine) -> String {
 }
 
 /// Opens the target that kernels run on.
-pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure> {
+pub fn open(name: TargetName, args: &CpuArgs) -> Result<OpenTarget, Failure> {
     match name {
         TargetName::Cpu => selected_cpu(args).map(OpenTarget::Cpu),
         _ => {
@@ -57,7 +57,7 @@ pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure>
 }
 
 /// The part of this computer's CPU that the options select.
-fn selected_cpu(args: &CompileArgs) -> Result<Cpu, Failure> {
+fn selected_cpu(args: &CpuArgs) -> Result<Cpu, Failure> {
     let host = Cpu::host();
     let widest = host.vectors.name();
     CpuLimits { threads: args.threads, vectors: args.vectors }.apply_to(host).map_err(|vectors| {
@@ -66,7 +66,7 @@ fn selected_cpu(args: &CompileArgs) -> Result<Cpu, Failure> {
 }
 
 /// Refuses the options `--threads` and `--vectors`, which only a CPU has.
-pub fn refuse_cpu_options(args: &CompileArgs) -> Result<(), Failure> {
+pub fn refuse_cpu_options(args: &CpuArgs) -> Result<(), Failure> {
     let options = [("--threads", args.threads.is_some()), ("--vectors", args.vectors.is_some())];
     match options.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Failure::Usage(format!("{option} is for --target cpu"))),

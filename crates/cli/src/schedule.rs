@@ -5,7 +5,7 @@ use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use tilewright::cache::{CacheError, UnusableRecord};
+use tilewright::cache::{CacheError, Difference, UnusableRecord};
 use tilewright::driver::{ChosenSchedule, Origin, lower};
 use tilewright::explain::{Explanation, explain};
 use tilewright::ir::{LoopNest, Program};
@@ -138,27 +138,29 @@ impl ScheduleSource {
 
     /// The name of the origin in JSON.
     pub fn name(&self) -> &'static str {
-        match self.chosen.origin {
+        match &self.chosen.origin {
             Origin::Default => DEFAULT,
             Origin::Searched { .. } => AUTO,
             Origin::Tuned { .. } => "cache",
+            Origin::Adapted { .. } => "adapted",
             Origin::Given => "file",
         }
     }
 
     /// Describes the origin as text.
     pub fn describe(&self) -> String {
-        match (self.chosen.origin, &self.file, &self.why) {
+        match (&self.chosen.origin, &self.file, &self.why) {
             (_, Some(file), _) => file.text.path.clone(),
             (Origin::Tuned { seconds: time, is_default: true }, ..) => {
-                format!("{DEFAULT}, which was the fastest when tuned: {}", seconds(time))
+                format!("{DEFAULT}, which was the fastest when tuned: {}", seconds(*time))
             }
             (Origin::Tuned { seconds: time, .. }, ..) => {
-                format!("tuned, from the cache: {} when tuned", seconds(time))
+                format!("tuned, from the cache: {} when tuned", seconds(*time))
             }
             (Origin::Searched { seconds: time }, ..) => {
-                format!("{AUTO}: {} predicted", seconds(time))
+                format!("{AUTO}: {} predicted", seconds(*time))
             }
+            (Origin::Adapted { differences }, ..) => describe_adapted(differences),
             (_, _, Some(why)) => format!("{DEFAULT}: {why}"),
             _ => DEFAULT.to_owned(),
         }
@@ -166,7 +168,7 @@ impl ScheduleSource {
 
     /// Describes the origin as text, and for the default schedule how it was found.
     pub fn describe_explained(&self, explanation: &Explanation) -> String {
-        let found = match (self.chosen.origin, explanation.is_by_rules) {
+        let found = match (&self.chosen.origin, explanation.is_by_rules) {
             (Origin::Default, true) => ", by rules",
             (Origin::Default, false) => ", found by a search with the cost model",
             _ => "",
@@ -237,6 +239,19 @@ impl ScheduleSource {
             None => Failure::Bug(format!("the schedule of `{}` is refused: {refusal}", program.name)),
         }
     }
+}
+
+/// Says what a schedule was tuned for instead.
+fn describe_adapted(differences: &[Difference]) -> String {
+    let describe = |own: &Difference| match own {
+        Difference::Threads { found: 1, .. } => "1 thread".to_owned(),
+        Difference::Threads { found, .. } => format!("{found} threads"),
+        Difference::Size { name, found, .. } => format!("{name}={found}"),
+        // No schedule is adapted across other differences.
+        Difference::Program { .. } | Difference::Target { .. } | Difference::NothingMeasured => String::new(),
+    };
+    let all: Vec<String> = differences.iter().map(describe).collect();
+    format!("tuned for {}, and adapted; `tilewright tune` searches for a better one", all.join(" and "))
 }
 
 /// Describes a record that cannot be used.

@@ -23,7 +23,7 @@ fn a_program_is_tuned_and_its_schedule_comes_from_the_cache() {
     let cache = folder.path().join("cache.sqlite");
     let program = Module::parse(SOURCE).unwrap().program("mm", [("M", 24), ("K", 16), ("N", 32)]).unwrap();
     let options = Compile { schedule: ScheduleChoice::Cache(cache.clone()), ..Compile::default() };
-    assert_eq!(program.compile_with(&options).unwrap().origin(), Origin::Default);
+    assert_eq!(*program.compile_with(&options).unwrap().origin(), Origin::Default);
     let mut trials = 0;
     let tune = Tune::default().strategy(OWN).trials(3).cache(&cache).worker(WORKER, &["worker"]);
     let tuned = program.tune_watched(&tune, |progress| trials = progress.trials).unwrap();
@@ -34,7 +34,7 @@ fn a_program_is_tuned_and_its_schedule_comes_from_the_cache() {
     let kernel = program.compile_with(&options).unwrap();
     // The cache may hand out another schedule of the same speed, in names of its own.
     let Origin::Tuned { seconds, .. } = kernel.origin() else { panic!("{:?}", kernel.origin()) };
-    assert!(seconds > 0.0 && !kernel.schedule().steps.is_empty());
+    assert!(*seconds > 0.0 && !kernel.schedule().steps.is_empty());
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn measurements_are_continued_and_a_model_is_trained_and_used() {
     };
     folder.succeeds(&collect("stencils"));
     let before = fs::read(folder.path("d.gz")).unwrap();
-    // What the file has is not measured again.
+    // Programs that the file has are not measured again.
     folder.succeeds(&collect("stencils"));
     assert_eq!(fs::read(folder.path("d.gz")).unwrap(), before);
     folder.succeeds(&collect("pointwise"));

@@ -16,6 +16,7 @@
 //! A front end translates its arguments to these types, and their errors to its own. Nothing here
 //! prints, and no choice here depends on environment variables.
 
+mod adapted;
 pub mod code;
 pub mod compile;
 pub mod schedule;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tilewright_cache::{BestUsable, Cache, CacheError, TunedSchedule, UnusableRecord};
+use tilewright_cache::{BestUsable, Cache, CacheError, Difference, TunedSchedule, UnusableRecord};
 use tilewright_ir::Program;
 use tilewright_schedule::Schedule;
 use tilewright_search::beam::{self, BeamOptions};
@@ -12,8 +12,10 @@ use tilewright_search::default_schedule;
 use tilewright_search::kind::cost_model;
 use tilewright_target::Target;
 
+use crate::adapted::adapted_or_default;
+
 /// Where a schedule comes from.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// The caller gave it.
     Given,
@@ -23,6 +25,11 @@ pub enum Origin {
     Searched {
         /// The predicted time of one call, in seconds.
         seconds: f64,
+    },
+    /// The tuning cache, but it was tuned for other sizes or another number of threads.
+    Adapted {
+        /// The differences.
+        differences: Vec<Difference>,
     },
     /// The tuning cache.
     Tuned {
@@ -81,7 +88,8 @@ impl ChosenSchedule {
     }
 
     /// The fastest schedule that the cache in a file has for this program, these sizes and this
-    /// target; the default schedule where the cache has none. A file that does not exist is
+    /// target. Where the cache has none, it is a schedule for nearly the same sizes or another
+    /// number of threads, or else the default schedule. A file that does not exist is
     /// [`CacheError::Missing`].
     pub fn from_cache<'t>(
         program: &'t Program,
@@ -89,10 +97,13 @@ impl ChosenSchedule {
         cache: &Path,
     ) -> Result<ChosenSchedule, CacheError> {
         let target = target.into();
-        let BestUsable { best, unusable: skipped } =
-            Cache::open_existing(cache)?.best_schedule(program, target)?;
+        let cache = Cache::open_existing(cache)?;
+        let BestUsable { best, unusable: skipped } = cache.best_schedule(program, target)?;
         let chosen = match best {
-            None => ChosenSchedule::default(program, target),
+            None => {
+                let near = cache.near_schedules(program, target)?;
+                adapted_or_default(program, target, near, &*cost_model(target))
+            }
             Some(TunedSchedule { schedule, seconds, is_default }) => ChosenSchedule {
                 schedule,
                 origin: Origin::Tuned { seconds, is_default },

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use tilewright_cache::{Cache, CacheError, Canonical, Outcome, TOOL_VERSION, TuningRecord};
+use tilewright_cache::{Cache, CacheError, Canonical, Difference, Outcome, TOOL_VERSION, TuningRecord};
 use tilewright_codegen::Object;
 use tilewright_driver::source::CheckedFunction;
 use tilewright_driver::stage::StageError;
@@ -15,10 +15,10 @@ use tilewright_driver::{
 };
 use tilewright_ir::{Program, verify_nest};
 use tilewright_runtime::{Pool, View, ViewMut};
-use tilewright_schedule::{Schedule, text};
+use tilewright_schedule::{Schedule, Step, text};
 use tilewright_search::default_schedule;
 use tilewright_syntax::Bindings;
-use tilewright_target::{Cpu, Gpu, GpuApi, Target};
+use tilewright_target::{Cpu, Gpu, GpuApi, Target, VectorInstructions};
 
 const SCALE: &str = "def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }
 def product(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -78,6 +78,17 @@ fn contraction_is_a_choice_of_the_caller() {
 /// Stores a schedule of a program in a cache, with its time. The default schedule is the first
 /// trial of a search.
 fn store(cache: &Path, program: &Program, target: Target<'_>, schedule: &str, seconds: f64) {
+    let is_default = schedule == default_schedule(program, target).to_string();
+    store_trial(cache, program, target, (schedule, is_default.then_some(0)), seconds);
+}
+
+fn store_trial(
+    cache: &Path,
+    program: &Program,
+    target: Target<'_>,
+    (schedule, trial): (&str, Option<u64>),
+    seconds: f64,
+) {
     let canonical = Canonical::new(program);
     let record = TuningRecord {
         program: canonical.key_on(target),
@@ -91,7 +102,7 @@ fn store(cache: &Path, program: &Program, target: Target<'_>, schedule: &str, se
         tool_version: TOOL_VERSION.to_owned(),
         time: 0,
         seed: None,
-        trial: (schedule == default_schedule(program, target).to_string()).then_some(0),
+        trial,
     };
     Cache::open(cache).unwrap().insert(&record).unwrap();
 }
@@ -110,7 +121,7 @@ fn a_schedule_is_given_or_the_best_of_the_cache_or_the_default() {
     let best = || ChosenSchedule::from_cache(&program, &target, &path);
     assert!(matches!(best(), Err(CacheError::Missing(_))));
     // A cache without this program has no schedule for it.
-    let other = checked(SCALE, "scale", &[("N", 21)]).program.unwrap();
+    let other = checked(SCALE, "scale", &[("N", 210)]).program.unwrap();
     store(&path, &other, target.target(), BY_HAND, 1e-6);
     assert_eq!(best().unwrap().origin, Origin::Default);
     store(&path, &program, target.target(), BY_HAND, 2e-6);
@@ -119,6 +130,59 @@ fn a_schedule_is_given_or_the_best_of_the_cache_or_the_default() {
     assert_eq!(chosen.origin, Origin::Tuned { seconds: 2e-6, is_default: false });
     assert_eq!(chosen.schedule, steps(BY_HAND));
     assert!(chosen.unusable.is_empty());
+}
+
+#[test]
+fn schedules_for_near_sizes_and_other_threads_are_adapted() {
+    let sized = |rows| checked(SCALE, "product", &[("M", rows), ("N", 256), ("K", 256)]).program.unwrap();
+    let (tuned, wanted) = (sized(256), sized(255));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    let steps = default_schedule(&tuned, &one_core());
+    // Not the default schedule's own trial: for other sizes that says nothing.
+    store_trial(&path, &tuned, one_core().target(), (&steps.to_string(), Some(7)), 1e-3);
+
+    let near = ChosenSchedule::from_cache(&wanted, &one_core(), &path).unwrap();
+    let rows = Difference::Size { name: "M".to_owned(), wanted: 255, found: 256 };
+    assert_eq!(near.origin, Origin::Adapted { differences: vec![rows.clone()] });
+    // The cache has names of its own for loops.
+    assert_eq!(near.schedule.steps.len(), steps.steps.len());
+
+    let four = OpenTarget::Cpu(Cpu { cores: 4, ..Cpu::host() });
+    let chosen = ChosenSchedule::from_cache(&wanted, &four, &path).unwrap();
+    let threads = Difference::Threads { wanted: 4, found: 1 };
+    assert_eq!(chosen.origin, Origin::Adapted { differences: vec![rows, threads] });
+    let (own, added) = chosen.schedule.steps.split_at(steps.steps.len());
+    assert_eq!(own, near.schedule.steps);
+    assert!(matches!(added, [Step::Parallel(_)]), "{added:?}");
+}
+
+#[test]
+fn only_the_same_machine_and_near_sizes_are_adapted() {
+    let sized = |rows| checked(SCALE, "product", &[("M", rows), ("N", 256), ("K", 256)]).program.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    let far = sized(600);
+    let steps = default_schedule(&far, &one_core()).to_string();
+    store_trial(&path, &far, one_core().target(), (&steps, Some(7)), 1e-3);
+    let other = OpenTarget::Cpu(Cpu { cores: 1, vectors: VectorInstructions::Baseline, ..Cpu::host() });
+    store_trial(&path, &sized(256), other.target(), ("vectorize C.j", Some(7)), 1e-3);
+    // The default schedule that won is that of its own sizes.
+    store_trial(&path, &sized(254), one_core().target(), (&steps, Some(0)), 1e-3);
+    let chosen = ChosenSchedule::from_cache(&sized(255), &one_core(), &path).unwrap();
+    assert_eq!(chosen.origin, Origin::Default);
+}
+
+#[test]
+fn schedules_that_promise_less_than_the_default_are_not_adapted() {
+    let sized = |rows| checked(SCALE, "product", &[("M", rows), ("N", 256), ("K", 256)]).program.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    store(&path, &sized(256), one_core().target(), "unroll C.i", 1e-3);
+    store(&path, &sized(254), one_core().target(), "vectorize C.nowhere", 1e-3);
+    let program = sized(255);
+    let chosen = ChosenSchedule::from_cache(&program, &one_core(), &path).unwrap();
+    assert_eq!((chosen.origin, chosen.schedule), (Origin::Default, default_schedule(&program, &one_core())));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::sketch::{Image, Sketch};
 /// An image as a stencil reads it, and the image that it gives.
 pub(crate) struct Window {
     source: Image,
-    /// What is added to the offsets, which begin at 0.
+    /// The rows and columns that are added to the offsets, which begin at 0.
     shift: (i64, i64),
     pub result: Image,
 }

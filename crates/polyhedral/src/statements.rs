@@ -21,7 +21,7 @@ pub struct Statements<'p> {
     outlines: Vec<Outline<'p>>,
 }
 
-/// What is known about a statement without any sets.
+/// The facts about a statement that need no sets.
 #[derive(Debug)]
 struct Outline<'p> {
     statement: &'p Statement,

@@ -381,6 +381,7 @@ fn choose(program: &Program, target: &OpenTarget, wanted: ScheduleChoice) -> Cho
         Origin::Given => "given schedule",
         Origin::Searched { .. } => "searched schedule",
         Origin::Tuned { is_default: false, .. } => "tuned schedule",
+        Origin::Adapted { .. } => "adapted schedule",
         Origin::Default | Origin::Tuned { .. } => "default schedule",
     };
     Chosen { schedule: chosen.schedule, origin: origin.to_owned(), warning }

@@ -30,7 +30,7 @@ use tilewright_ir::{LoopNest, Program};
 use tilewright_target::Target;
 
 pub use blame::blame;
-pub use default::{complete, schedule_by_rules};
+pub use default::{complete, schedule_by_rules, with_threads};
 pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
 pub use lower::effort::compilation_effort;
 pub use partial::PartialSchedule;

@@ -20,7 +20,7 @@ mod default;
 pub mod explain;
 pub mod kind;
 pub mod knob;
-mod parallel;
+pub mod parallel;
 pub mod space;
 pub mod strategy;
 

@@ -13,8 +13,13 @@ const STACK_SIZE: usize = 32 << 20;
 /// The most threads of a call. A search has few parts that are worth a thread.
 const MOST_THREADS: usize = 16;
 
+/// The number of available cores.
+pub fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
 /// Computes a function of each item, on all cores, and returns the results in order.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], compute: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(items: &[T], compute: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut own = Vec::new();
@@ -24,8 +29,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], compute: impl Fn(&T) -> R + Syn
             own.push((at, compute(item)));
         }
     };
-    let cores = available_parallelism().map_or(1, NonZero::get);
-    let helpers = cores.min(MOST_THREADS).min(items.len()).saturating_sub(1);
+    let helpers = cores().min(MOST_THREADS).min(items.len()).saturating_sub(1);
     let mut results = scope(|scope| {
         let start = |_| Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, work).ok();
         // Where no thread can be made, this one does all the work.
@@ -64,6 +68,6 @@ mod tests {
         let mut threads = threads.into_inner().unwrap();
         threads.sort_by_key(|id| format!("{id:?}"));
         threads.dedup();
-        assert_eq!(threads.len(), available_parallelism().map_or(1, NonZero::get).min(8));
+        assert_eq!(threads.len(), cores().min(8));
     }
 }

@@ -166,8 +166,8 @@ impl Kernel {
     }
 
     /// The origin of the schedule.
-    pub fn origin(&self) -> Origin {
-        self.chosen.origin
+    pub fn origin(&self) -> &Origin {
+        &self.chosen.origin
     }
 
     /// The loop nest that the kernel was compiled from.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright::target::VectorInstructions;
 
-use super::{RoundingArgs, size, threads, vectors};
+use super::cpu::CpuArgs;
+use super::{RoundingArgs, size, threads};
 
 /// `tilewright cache`
 #[derive(Debug, clap::Args)]
@@ -83,12 +83,9 @@ pub struct LookupArgs {
     /// devices` lists.
     #[arg(long, default_value = "cpu")]
     pub target: String,
-    /// Threads for parallel loops. The default is one per core.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
-    /// Vector instructions to use. The default is the widest set that this machine has.
-    #[arg(long, value_parser = vectors())]
-    pub vectors: Option<VectorInstructions>,
+    /// The part of the CPU to use.
+    #[command(flatten)]
+    pub cpu: CpuArgs,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use tilewright::target::VectorInstructions;
 use tilewright::tuner::tune::DEFAULT_STARTS;
 
-use super::{duration, size, threads, vectors};
+use super::cpu::CpuArgs;
+use super::{duration, size};
 
 /// `tilewright strategies`
 #[derive(Debug, clap::Args)]
@@ -95,18 +95,15 @@ pub struct CompareArgs {
     /// Where to run: cpu, or a device that `tilewright devices` lists.
     #[arg(long, default_value = "cpu", conflicts_with = "replay")]
     pub target: String,
-    /// Threads for parallel loops. The default is one per core.
-    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "replay")]
-    pub threads: Option<usize>,
-    /// Vector instructions to use. The default is the widest set that this machine has.
-    #[arg(long, value_parser = vectors(), conflicts_with = "replay")]
-    pub vectors: Option<VectorInstructions>,
+    /// The part of the CPU to use.
+    #[command(flatten)]
+    pub cpu: CpuArgs,
     /// Write measurements to this file, and reuse those that it already has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
     /// Take every measurement from this file and measure nothing. A candidate without a
     /// measurement counts as failed, and a warning gives the number of such candidates.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "vectors"])]
     pub replay: Option<PathBuf>,
     /// Write an HTML page, pictures and all numbers into this folder.
     #[arg(long, value_name = "DIR")]

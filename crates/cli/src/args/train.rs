@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tilewright::target::VectorInstructions;
 use tilewright::train::judge::ModelKind;
 
-use super::{duration, threads, vectors};
+use super::cpu::CpuArgs;
+use super::duration;
 
 /// `tilewright train`
 #[derive(Debug, clap::Args)]
@@ -34,12 +34,9 @@ pub struct TrainArgs {
     /// The machine to train for: cpu is this machine, cuda and opencl are GPUs.
     #[arg(long, default_value = "cpu")]
     pub target: String,
-    /// Threads for parallel loops. The default is one per core.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
-    /// Vector instructions to use. The default is the widest set that this machine has.
-    #[arg(long, value_parser = vectors())]
-    pub vectors: Option<VectorInstructions>,
+    /// The part of the CPU to use.
+    #[command(flatten)]
+    pub cpu: CpuArgs,
     /// The time to measure for. A program that has begun is completed.
     #[arg(long, default_value = "20m", value_parser = duration)]
     pub time: Duration,

@@ -14,10 +14,10 @@ use tilewright::ir::Program;
 use tilewright::syntax::check;
 use tilewright::target::Machine;
 
+use crate::args::RoundingArgs;
 use crate::args::cache::{
     CacheCommand, CacheOption, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
 };
-use crate::args::{CompileArgs, RoundingArgs};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::machine::machine;
@@ -136,10 +136,9 @@ struct Lookup {
 impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
         let program = sized_program(&args.source, &args.sizes, args.rounding)?;
-        let compile = CompileArgs::for_machine(args.threads, args.vectors);
         let why = "--target interp compiles nothing, so the cache has no records for it";
         let name = Target::find(&args.target)?.compiled(why)?;
-        let machine = machine(name, &compile)?;
+        let machine = machine(name, &args.cpu)?;
         let canonical = Canonical::new(&program);
         let key = canonical.key_on(&machine);
         Ok(Lookup {

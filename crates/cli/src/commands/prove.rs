@@ -23,7 +23,7 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let target = Target::find(&args.target)?;
     let name =
         target.compiled("--target interp runs a program as it is written, so there are no loops to prove")?;
-    let machine = machine_or_typical(name, &args.compile)?;
+    let machine = machine_or_typical(name, &args.compile.cpu)?;
     let asked = ScheduleOption::read(&args.compile)?;
     let (source, function) = Source::read_function(&args.file)?;
     let sizes = read_sizes(&source, &function, &args.sizes, &args.inputs)?;
@@ -105,7 +105,7 @@ impl Report<'_> {
         let target = self.target;
         let show =
             format!("tilewright show {place} --stage loops --sizes {} --target {target}", sizes.join(","));
-        match (self.schedule.path(), self.schedule.chosen.origin) {
+        match (self.schedule.path(), &self.schedule.chosen.origin) {
             (_, Origin::Default) => format!("  `{show}` prints the loops\n"),
             (Some(path), _) => format!("  `{show} --schedule {path}` prints the loops\n"),
             (None, _) => {

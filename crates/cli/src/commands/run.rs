@@ -44,8 +44,8 @@ fn run_interpreter(args: &RunArgs) -> Result<Finished, Failure> {
     };
     match &args.compile {
         compile if compile.schedule.is_some() => return without("--schedule"),
-        compile if compile.threads.is_some() => return without("--threads"),
-        compile if compile.vectors.is_some() => return without("--vectors"),
+        compile if compile.cpu.threads.is_some() => return without("--threads"),
+        compile if compile.cpu.vectors.is_some() => return without("--vectors"),
         _ if args.check => return without("--check"),
         _ => {}
     }

@@ -66,7 +66,7 @@ fn print_stage(
 
 /// The page about a program at given sizes.
 fn page(args: &ShowArgs, source: &Source, function: &str, sizes: &Bindings) -> Result<String, Failure> {
-    let machine = machine_or_typical(target_of(args)?, &args.compile)?;
+    let machine = machine_or_typical(target_of(args)?, &args.compile.cpu)?;
     let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, sizes, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, machine.target());
@@ -124,7 +124,7 @@ fn show_compiled(
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    let machine = machine_or_typical(target_of(args)?, &args.compile)?;
+    let machine = machine_or_typical(target_of(args)?, &args.compile.cpu)?;
     let target = machine.target();
     let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;

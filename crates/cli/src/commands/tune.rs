@@ -20,7 +20,7 @@ use tilewright::tuner::search::{Search, SearchOutcome, Workers};
 use tilewright::tuner::task::ExecutionTarget;
 use tilewright::tuner::tune::{Attempt, Progress, Stop, TuneError, Watcher};
 
-use crate::args::{CompileArgs, TuneArgs};
+use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::machine::{machine, refuse_cpu_options};
 use crate::output::{print, print_error_line, printable};
@@ -114,14 +114,13 @@ fn places(args: &TuneArgs) -> Result<Vec<ExecutionTarget>, Failure> {
 }
 
 fn place(args: &TuneArgs, name: &str) -> Result<ExecutionTarget, Failure> {
-    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
     // A replay needs no device, because the recording describes it.
     let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, target));
     if let (TargetName::Gpu(..), Some(place)) = (target, recorded) {
-        return refuse_cpu_options(&compile).map(|()| place);
+        return refuse_cpu_options(&args.cpu).map(|()| place);
     }
-    Ok(ExecutionTarget::for_target(target, &machine(target, &compile)?))
+    Ok(ExecutionTarget::for_target(target, &machine(target, &args.cpu)?))
 }
 
 /// Prints the outcome, and writes the files that the options name.

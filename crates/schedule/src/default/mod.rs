@@ -18,6 +18,7 @@ mod complete;
 mod cpu;
 mod gpu;
 mod inlining;
+mod threads;
 
 use tilewright_ir::Program;
 use tilewright_target::Target;
@@ -28,6 +29,7 @@ use crate::step::{LoopName, Schedule, StatementName, Step};
 use crate::steps;
 
 pub use complete::complete;
+pub use threads::with_threads;
 
 /// Returns a schedule for a program whose sizes are known, and an empty one where they are not.
 pub fn schedule_by_rules<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {

@@ -28,7 +28,7 @@ impl Inverse {
         Inverse { known }
     }
 
-    /// An expression of the loops as one of the element. What is not known stays as it is.
+    /// An expression of the loops as one of the element. Unknown parts stay as they are.
     pub fn rewrite(&self, index: &IndexExpr) -> IndexExpr {
         index.substitute(&mut |atom: &Atom| self.value(&IndexExpr::atom(atom.clone())))
     }

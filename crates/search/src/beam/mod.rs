@@ -3,8 +3,8 @@
 //!
 //! Stages are decided from the last to the first, as by the Halide autoscheduler (Adams et al.
 //! 2019, Anderson et al. 2021). Where a stage can be computed then depends only on decisions that
-//! have been taken. What is still open counts as in the default schedule: a stage without a
-//! decision is a nest of its own.
+//! have been taken. Open decisions count as in the default schedule: a stage without a decision is
+//! a nest of its own.
 //!
 //! Nothing is compiled or measured. The cost of a partial schedule is the sum of the costs of its
 //! nests, and a decision changes few nests: only those are lowered and estimated anew

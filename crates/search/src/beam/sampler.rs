@@ -40,7 +40,7 @@ pub struct Sampler<'a> {
     model: Arc<dyn CostModel + 'a>,
     start: PartialSchedule<'a>,
     stages: Vec<StageId>,
-    /// What the search has found, and was not proposed yet.
+    /// The schedules of the search that were not proposed yet.
     found: VecDeque<Candidate>,
     /// The proposed schedules whose times are not known yet.
     open: HashMap<Schedule, Candidate>,
@@ -127,7 +127,7 @@ impl<'a> Sampler<'a> {
             let at = if self.rng.random_bool(RANDOM) { self.rng.random_range(0..made.len()) } else { 0 };
             chosen.push(made.remove(at));
         }
-        // What was made and not chosen may be made again.
+        // Schedules that were not chosen may be made again.
         made.iter().for_each(|own| {
             self.seen.remove(&own.schedule);
         });

@@ -31,7 +31,7 @@ pub(super) struct RunningSearch<'s, 'p> {
     useless_batches: usize,
 }
 
-/// What a strategy has proposed.
+/// The candidates that a strategy has proposed.
 enum Proposed {
     Points(Vec<Point>),
     Schedules(Vec<Schedule>),

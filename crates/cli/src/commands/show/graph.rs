@@ -34,7 +34,7 @@ fn show_scheduled_graph(
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    let machine = machine_or_typical(target_of(args)?, &args.compile)?;
+    let machine = machine_or_typical(target_of(args)?, &args.compile.cpu)?;
     let asked = ScheduleOption::read(&args.compile)?;
     let program = concrete_program(source, function, bindings, args.rounding, OR_INPUTS)?;
     let schedule = asked.without_cache(&program, machine.target());

@@ -6,7 +6,7 @@ use tilewright::tuner::compare::{LandscapeFile, ProgramEntry};
 use tilewright::tuner::task::{ExecutionTarget, RecordedTask};
 
 use crate::args::strategies::CompareArgs;
-use crate::args::{CompileArgs, ProgramArgs, RoundingArgs, parse_sizes};
+use crate::args::{ProgramArgs, RoundingArgs, parse_sizes};
 use crate::failure::Failure;
 use crate::machine::machine;
 use crate::problem::Problem;
@@ -89,10 +89,9 @@ fn name(problem: &Problem) -> String {
 
 /// Returns where kernels run, and the cache sizes of that machine.
 fn place(args: &CompareArgs) -> Result<(ExecutionTarget, Vec<usize>), Failure> {
-    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let why = "strategies are compared on kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
-    let machine = machine(name, &compile)?;
+    let machine = machine(name, &args.cpu)?;
     let caches = machine.target().hardware().warm_cache_sizes().to_vec();
     Ok((ExecutionTarget::for_target(name, &machine), caches))
 }

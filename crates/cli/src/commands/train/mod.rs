@@ -10,7 +10,6 @@ use tilewright::train::folder;
 use tilewright::train::judge::best;
 use tilewright::tuner::task::ExecutionTarget;
 
-use crate::args::CompileArgs;
 use crate::args::train::{Phase, TrainArgs};
 use crate::failure::Failure;
 use crate::machine::machine;
@@ -19,10 +18,9 @@ use crate::target::Target;
 
 /// Runs the phases that the arguments name.
 pub fn run(args: &TrainArgs) -> Result<(), Failure> {
-    let compile = CompileArgs::for_machine(args.threads, args.vectors);
     let why = "models are trained with kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
-    let machine = machine(name, &compile)?;
+    let machine = machine(name, &args.cpu)?;
     let place = ExecutionTarget::for_target(name, &machine);
     let runs = |phase: Phase| args.phase.is_none_or(|own| own == phase);
     let data = data_files(args, &machine)?;

@@ -39,7 +39,7 @@ pub struct Memory {
 impl Memory {
     /// The number of features.
     pub const COUNT: usize = 12;
-    /// What the features are.
+    /// The name of each feature, for people.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "stored bytes",
         "loaded bytes",

@@ -34,7 +34,7 @@ pub struct Operations {
 impl Operations {
     /// The number of features.
     pub const COUNT: usize = 10;
-    /// What the features are.
+    /// The name of each feature, for people.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "float operations",
         "integer operations",

@@ -25,7 +25,7 @@ pub struct Parallelism {
 impl Parallelism {
     /// The number of features.
     pub const COUNT: usize = 5;
-    /// What the features are.
+    /// The name of each feature, for people.
     pub const NAMES: [&'static str; Self::COUNT] =
         ["pieces", "threads of a block", "starts", "busy units", "busy lanes of a warp"];
 

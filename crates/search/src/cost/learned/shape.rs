@@ -30,7 +30,7 @@ pub struct Shape {
 impl Shape {
     /// The number of features.
     pub const COUNT: usize = 8;
-    /// What the features are.
+    /// The name of each feature, for people.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "points",
         "points of an element",

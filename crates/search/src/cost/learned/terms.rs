@@ -6,7 +6,7 @@ use super::features::{Speeds, StageFeatures};
 
 /// The number of terms.
 pub const TERMS: usize = 7;
-/// What the terms are.
+/// The name of each term, for people.
 pub const TERM_NAMES: [&str; TERMS] =
     ["compute", "load", "store", "working set", "idle units", "starts", "analytical"];
 

@@ -18,7 +18,7 @@ pub struct Weights {
     version: u32,
     /// The kind of machines, such as `avx512` or `sm_90`.
     pub family: String,
-    /// What the model was trained with, for people.
+    /// The data that the model was trained with, for people.
     pub origin: String,
     /// Trees that give the natural logarithm of the ratio to the analytical time.
     pub trees: Vec<Tree>,
