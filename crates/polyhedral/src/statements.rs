@@ -162,7 +162,7 @@ impl<'p> Outliner<'_, 'p> {
         Some(())
     }
 
-    /// Returns `None` if a bound of the statement's loops is not a linear function of the variables.
+    /// Returns `None` if a bound of the statement's loops is not a linear function of variables.
     fn outline(&self, statement: &'p Statement) -> Option<Outline<'p>> {
         let mut coordinates = Coordinates::new(self.context);
         let mut bounds = Vec::new();

@@ -47,6 +47,10 @@ pub(crate) trait Plan<'a> {
     /// draft. The first `program_statements` statements are those of the program; steps of the
     /// schedule have made the others.
     fn complete(self: Box<Self>, done: &[StatementName], program_statements: usize) -> (Schedule, Draft<'a>);
+
+    /// Runs nests in parallel that have enough work and no parallel loop, on targets whose
+    /// schedules choose what threads run.
+    fn with_threads(self: Box<Self>) -> Schedule;
 }
 
 /// Returns the planner for a target. `schedule` has led to `draft`, and `lowered` is the last draft

@@ -50,6 +50,14 @@ impl<'a> Plan<'a> for Planner<'a, Cpu> {
         }
         (self.schedule, self.draft)
     }
+
+    fn with_threads(mut self: Box<Self>) -> Schedule {
+        for statement in self.draft.statements_in(&self.draft.body) {
+            let name = self.name_of(statement);
+            self.try_steps(|planner| planner.run_in_parallel(&name));
+        }
+        self.schedule
+    }
 }
 
 impl Planner<'_, Cpu> {

@@ -14,7 +14,7 @@ pub(super) const PARALLEL_POINTS: f64 = 30_000.0;
 
 impl Planner<'_, Cpu> {
     /// Runs the outermost loop with enough iterations in parallel.
-    pub(in crate::default) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
+    pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
         let Ok(statement) = self.draft.find_statement(name) else { return true };
         let mut path = self.draft.path(statement);
         // Threads start anew in each iteration of the ordered loops around.

@@ -53,6 +53,11 @@ impl<'a> Plan<'a> for Planner<'a, Gpu> {
         }
         (self.schedule, self.draft)
     }
+
+    /// Every schedule for a GPU distributes its statements over threads.
+    fn with_threads(self: Box<Self>) -> Schedule {
+        self.schedule
+    }
 }
 
 impl Planner<'_, Gpu> {

@@ -15,7 +15,8 @@ pub const HEADS: [usize; 2] = [8, 24];
 /// The inputs of these layers.
 pub const INPUTS: [usize; 2] = [Operations::COUNT, StageFeatures::COUNT - Operations::COUNT];
 
-/// A layer: the weights of each output, one output after the other, and a number that is added to each.
+/// A layer: the weights of each output, one output after the other, and a number that is added to
+/// each output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     /// The weights of each output.
