@@ -23,11 +23,14 @@ use super::decisions::Decisions;
 use super::{BeamOptions, find};
 use crate::cost::CostModel;
 use crate::kind::cost_model;
+use crate::parallel;
 
 /// The number of fastest schedules that are changed.
 const PARENTS: usize = 12;
 /// The number of schedules that are made for each one that is proposed.
 const MADE: usize = 6;
+/// The most rounds in which schedules are made: most changes of few choices were made before.
+const MOST_ROUNDS: usize = 4;
 /// The share of changes that move stages; the others change numbers.
 const MOVES: f64 = 0.4;
 /// The share of proposals that are drawn at random instead of selected.
@@ -86,6 +89,7 @@ impl<'a> Sampler<'a> {
         };
         for state in beam {
             let found = sampler.candidate(state.partial.complete(), state.decisions, 1.0);
+            let found = found.filter(|own| sampler.seen.insert(own.schedule.clone()));
             sampler.found.extend(found);
         }
         Some(sampler)
@@ -115,11 +119,19 @@ impl<'a> Sampler<'a> {
     /// Makes many new schedules, and selects those that should be fastest.
     fn select(&mut self, count: usize) -> Vec<Candidate> {
         let mut made: Vec<Candidate> = Vec::new();
-        for _ in 0..4 * MADE * count {
+        for _ in 0..MOST_ROUNDS {
             if made.len() >= MADE * count {
                 break;
             }
-            made.extend(self.change());
+            // Each change has random numbers of its own, so that the outcome does not depend on the
+            // number of cores.
+            let seeds: Vec<u64> = (0..MADE * count).map(|_| self.rng.random()).collect();
+            let found = parallel::map(&seeds, |seed| self.change(&mut Pcg64Mcg::seed_from_u64(*seed)));
+            for candidate in found.into_iter().flatten() {
+                if self.seen.insert(candidate.schedule.clone()) {
+                    made.push(candidate);
+                }
+            }
         }
         made.sort_by(|one, other| one.expected.total_cmp(&other.expected));
         let mut chosen = Vec::new();
@@ -135,21 +147,21 @@ impl<'a> Sampler<'a> {
     }
 
     /// A change of one of the fastest schedules.
-    fn change(&mut self) -> Option<Candidate> {
+    fn change(&self, rng: &mut Pcg64Mcg) -> Option<Candidate> {
         let parents = self.measured.len().min(PARENTS);
         if parents == 0 {
             return None;
         }
         // The fastest are chosen most often.
-        let at = self.rng.random_range(0..parents).min(self.rng.random_range(0..parents));
+        let at = rng.random_range(0..parents).min(rng.random_range(0..parents));
         let (seconds, parent) = self.measured[at].clone();
         let correction = seconds / parent.predicted.max(f64::MIN_POSITIVE);
-        let (schedule, decisions) = match self.rng.random_bool(MOVES) {
-            true => self.move_stage(&parent.decisions)?,
+        let (schedule, decisions) = match rng.random_bool(MOVES) {
+            true => self.move_stage(&parent.decisions, rng)?,
             false => {
-                let mut schedule = change_number(&parent.schedule, &mut self.rng)?;
-                if self.rng.random_bool(0.5) {
-                    schedule = change_number(&schedule, &mut self.rng).unwrap_or(schedule);
+                let mut schedule = change_number(&parent.schedule, rng)?;
+                if rng.random_bool(0.5) {
+                    schedule = change_number(&schedule, rng).unwrap_or(schedule);
                 }
                 (schedule, parent.decisions)
             }
@@ -158,16 +170,16 @@ impl<'a> Sampler<'a> {
     }
 
     /// Computes a stage elsewhere.
-    fn move_stage(&mut self, old: &Decisions) -> Option<(Schedule, Decisions)> {
-        let moved = self.rng.random_range(0..self.stages.len());
+    fn move_stage(&self, old: &Decisions, rng: &mut Pcg64Mcg) -> Option<(Schedule, Decisions)> {
+        let moved = rng.random_range(0..self.stages.len());
         let (mut partial, mut decisions) = (self.start.clone(), Decisions::default());
         let dividing = old.dividing_steps(moved);
         for (at, stage) in self.stages.iter().enumerate() {
             let next = match at == moved {
-                true => partial.choices(*stage).choose(&mut self.rng)?.next.clone(),
+                true => partial.choices(*stage).choose(rng)?.next.clone(),
                 false => match old.take(at, *stage, &partial, if at > moved { &dividing } else { &[] }) {
                     Some(next) => next,
-                    None => partial.choices(*stage).choose(&mut self.rng)?.next.clone(),
+                    None => partial.choices(*stage).choose(rng)?.next.clone(),
                 },
             };
             decisions = decisions.and(&partial, &next);
@@ -177,12 +189,11 @@ impl<'a> Sampler<'a> {
     }
 
     /// The candidate of a new schedule that can be applied.
-    fn candidate(&mut self, schedule: Schedule, decisions: Decisions, correction: f64) -> Option<Candidate> {
+    fn candidate(&self, schedule: Schedule, decisions: Decisions, correction: f64) -> Option<Candidate> {
         if self.seen.contains(&schedule) {
             return None;
         }
         let nest = apply(self.program, &schedule, self.target).ok()?;
-        self.seen.insert(schedule.clone());
         let predicted = self.model.estimate(&nest).seconds;
         Some(Candidate { schedule, decisions, predicted, expected: correction * predicted })
     }
