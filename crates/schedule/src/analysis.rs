@@ -53,9 +53,10 @@ fn linear_stride<I: Ids>(place: &IndexExpr<I>, var: I::Var) -> Option<i64> {
 const LONGEST_SHUFFLED_STEP: i64 = 4;
 
 /// Returns true when neighbouring iterations use elements that are close together, so that a vector
-/// of them takes a few loads and a shuffle, as in `x(2*i + 1)` and `x(i/2)`.
+/// of them takes a few loads and a shuffle, as in `x(2*i + 1)` and `x(i/2)`. Borders do not count.
 pub fn is_shuffled<I: Ids>(indices: &[IndexExpr<I>], var: I::Var) -> bool {
     let Some((last, outer)) = indices.split_last() else { return false };
+    let last = unclamped(last);
     let is_short = |step: i64| step.abs() <= LONGEST_SHUFFLED_STEP;
     let is_linear = |value: &IndexExpr<I>| linear_stride(value, var).is_some_and(is_short);
     let is_even = |pair: &(IndexExpr<I>, IndexExpr<I>)| {

@@ -14,6 +14,7 @@ use tilewright_target::Cpu;
 
 use super::footprint::LINE_BYTES;
 use super::frames::{Frame, FrameId, FrameKind, Frames};
+use super::lanes::{LaneAccess, is_ragged, lanes, without_lanes};
 use super::machine::Machine;
 use super::operations::{is_free, operation_cost};
 use super::shared::{Shares, shares};
@@ -21,14 +22,15 @@ use super::shared::{Shares, shares};
 /// A set of open frames, one bit each, for example the frames that a value depends on.
 pub(super) type Frameset = u64;
 
-/// The largest stride for which code generation loads everything between the elements and shuffles.
-const SMALL_STEP: f64 = 4.0;
 /// The number of vector instructions to gather one lane of less than four bytes. No machine has a
 /// gather instruction for that.
 const NARROW_GATHER: f64 = 3.0;
 /// The store-forwarding latency: cycles from a store until a load of the same element has the
 /// value.
 pub(super) const FORWARDING_LATENCY: f64 = 5.0;
+/// The number of vector instructions of a vector whose subscript is clamped: the mask of the lanes
+/// inside, and two selections of the edges.
+const CLAMPING: f64 = 4.0;
 /// The number of integer instructions of a data-dependent subscript: its conversion, its bounds
 /// check, and the address.
 const DATA_INDEX_INSTRUCTIONS: f64 = 6.0;
@@ -90,8 +92,17 @@ struct Value {
 /// The values that are live in one statement.
 #[derive(Default)]
 struct LiveValues {
+    /// Accumulators, and loaded values that are used more than once.
     values: f64,
     written: f64,
+    /// The largest loaded value that is used once, right after it is loaded.
+    passing: f64,
+}
+
+impl LiveValues {
+    fn registers(&self) -> f64 {
+        self.values + self.passing
+    }
 }
 
 impl<'a> Counter<'a> {
@@ -144,10 +155,11 @@ impl<'a> Counter<'a> {
         } else {
             self.write(frames, store, target);
             self.chain_through_memory(frames, store, target);
+            self.scatter_chain(frames, store);
             self.recurrence(frames, store);
         }
         let counts = &mut self.counts[frames.stack[inner]];
-        counts.live = counts.live.max(alive.values);
+        counts.live = counts.live.max(alive.registers());
         counts.live_written = counts.live_written.max(alive.written);
     }
 
@@ -205,20 +217,31 @@ impl<'a> Counter<'a> {
         }
     }
 
+    /// Counts the chain of updates of elements that data chooses: neighbouring iterations often
+    /// choose the same element, so each update waits for the one before.
+    fn scatter_chain(&mut self, frames: &Frames, store: &Store) {
+        if store.reduce.is_none() || !store.target.indices.iter().any(IndexExpr::has_data) {
+            return;
+        }
+        let inner = innermost_serial(frames);
+        let updates = frames.frame_at(inner).runs
+            * branches(frames, inner)
+            * lanes(frames).map_or(1.0, |(_, count)| count);
+        let counts = &mut self.counts[frames.stack[inner]];
+        counts.chain = counts.chain.max(updates * (FORWARDING_LATENCY + self.machine.latency));
+    }
+
     /// Counts a store to memory, and for a reduction the load before it.
     fn write(&mut self, frames: &Frames, store: &'a Store, target: Frameset) {
-        self.address(frames, &store.target);
         let buffer = self.nest.buffer(store.target.tensor);
-        let step = lane_step(frames, &store.target, &self.strides[store.target.tensor.index()]);
+        let kind = LaneAccess::of(frames, &store.target, &self.strides[store.target.tensor.index()]);
+        self.address(frames, &store.target, kind);
         let vectors = self.vectors(frames, target, buffer.dtype);
-        let split = self.split_lines(frames, &store.target, step);
-        let (stores, extra) = match (lanes(frames), step) {
-            (Some((_, count)), Some(step)) if step != 0.0 && step != 1.0 => {
-                (count * self.machine.gather, count)
-            }
-            (Some((_, count)), None) => (count * self.machine.gather, count),
-            (Some((_, count)), Some(1.0)) if is_ragged(count) => (2.0 * vectors * split, vectors),
-            _ => (vectors * split, 0.0),
+        let split = self.split_lines(frames, &store.target, kind);
+        let (stores, extra) = match (lanes(frames), kind) {
+            (Some((_, count)), LaneAccess::Adjacent) if is_ragged(count) => (2.0 * vectors * split, vectors),
+            (None, _) | (_, LaneAccess::Same | LaneAccess::Adjacent) => (vectors * split, 0.0),
+            (Some((_, count)), _) => (count * self.machine.gather, count),
         };
         let narrow = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { 2.0 * vectors };
         let loads = if store.reduce.is_some() { stores } else { 0.0 };
@@ -238,7 +261,7 @@ impl<'a> Counter<'a> {
             ExprKind::Literal(_) | ExprKind::Scalar(_) => Value { deps: 0, dtype },
             ExprKind::Index(index) => {
                 let deps = dependencies(frames, std::slice::from_ref(&**index));
-                self.indices(frames, std::slice::from_ref(&**index));
+                self.indices(frames, std::slice::from_ref(&**index), true);
                 // Scalar indices are available already. A vector of indices is computed from the
                 // index of the first lane.
                 if lanes(frames).is_some_and(|(place, _)| contains_frame(deps, place)) {
@@ -306,37 +329,44 @@ impl<'a> Counter<'a> {
             alive.values += self.live_registers(frames, deps, vectors);
             return deps;
         }
-        self.address(frames, access);
-        let step = lane_step(frames, access, &self.strides[access.tensor.index()]);
-        let wide = lanes(frames).filter(|(place, _)| contains_frame(deps, *place));
-        let split = self.split_lines(frames, access, step);
+        let kind = LaneAccess::of(frames, access, &self.strides[access.tensor.index()]);
+        self.address(frames, access, kind);
+        let split = self.split_lines(frames, access, kind);
         let gather = 2.0 * self.machine.gather;
         let masked = self.off_lanes > 0.0;
-        let (loads, picks) = match (wide, step) {
-            (None, _) => (1.0, 0.0),
-            (Some((_, count)), Some(1.0)) if is_ragged(count) => (2.0 * vectors * split, vectors),
-            (Some(_), Some(1.0)) => (vectors * split, 0.0),
-            (Some(_), Some(step)) if step.abs() <= SMALL_STEP && !masked => {
-                (vectors * step.abs() * split, vectors * step.abs())
+        let count = lanes(frames).map_or(1.0, |(_, count)| count);
+        let (loads, picks) = match kind {
+            LaneAccess::Same => (1.0, 0.0),
+            LaneAccess::Adjacent if is_ragged(count) => (2.0 * vectors * split, vectors),
+            LaneAccess::Adjacent => (vectors * split, 0.0),
+            LaneAccess::Pattern { span } if !masked => {
+                let loads = vectors * span / count;
+                (loads.max(1.0) * split, vectors.max(loads))
             }
-            (Some((_, count)), _) if buffer.dtype.bytes() < 4 => (count, count * NARROW_GATHER),
-            (Some((_, count)), _) => (count * gather, count * 0.5),
+            LaneAccess::Clamped => (vectors * split + 2.0, CLAMPING * vectors),
+            _ if buffer.dtype.bytes() < 4 => (count, count * NARROW_GATHER),
+            _ => (count * gather, count * 0.5),
         };
         let widening = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { vectors };
         let (counts, runs) = self.counts_at(frames, deps);
         counts.loads += runs * distinct * loads;
         counts.vector += runs * distinct * (picks + widening);
-        alive.values += self.live_registers(frames, deps, vectors);
+        let copies = self.live_registers(frames, deps, vectors);
+        let is_invariant = !contains_frame(deps, innermost_serial(frames));
+        match is_invariant || copies > vectors || distinct < 1.0 {
+            true => alive.values += distinct * copies,
+            false => alive.passing = alive.passing.max(copies),
+        }
         deps
     }
 
     /// The average number of cache-line accesses of a vector access that may cross a line boundary.
-    fn split_lines(&self, frames: &Frames, access: &Access, step: Option<f64>) -> f64 {
+    fn split_lines(&self, frames: &Frames, access: &Access, kind: LaneAccess) -> f64 {
         let width = self.cpu.vectors.bytes() as f64;
         let Some((lane, count)) = lanes(frames) else { return 1.0 };
         let buffer = self.nest.buffer(access.tensor);
         let element = buffer.dtype.bytes() as f64;
-        if step != Some(1.0) || count * element < width {
+        if kind != LaneAccess::Adjacent || count * element < width {
             return 1.0;
         }
         let aligned = access.indices.iter().zip(&self.strides[access.tensor.index()]).all(|(index, stride)| {
@@ -351,8 +381,8 @@ impl<'a> Counter<'a> {
     }
 
     /// Counts the integer instructions for the subscripts of an access.
-    fn address(&mut self, frames: &Frames, access: &'a Access) {
-        self.indices(frames, &access.indices);
+    fn address(&mut self, frames: &Frames, access: &'a Access, kind: LaneAccess) {
+        self.indices(frames, &access.indices, kind == LaneAccess::Scattered);
         let deps = dependencies(frames, &access.indices);
         // The increment of a pointer, which unrolled copies of the access share.
         let serial = serial_frames(frames, deps);
@@ -360,12 +390,17 @@ impl<'a> Counter<'a> {
         counts.scalar += 0.5 * runs;
     }
 
-    /// Counts divisions, minima and data-dependent values in subscripts.
-    fn indices(&mut self, frames: &Frames, indices: &'a [IndexExpr]) {
+    /// Counts divisions, minima and data-dependent values in subscripts. Where the distances of the
+    /// lanes are constants, only the subscript of the first lane is computed.
+    fn indices(&mut self, frames: &Frames, indices: &'a [IndexExpr], in_lanes: bool) {
         for factor in indices.iter().flat_map(IndexExpr::terms).flat_map(|term| &term.factors) {
             match factor {
-                Atom::FloorDiv(pair) | Atom::Mod(pair) => self.division(frames, factor, pair, INDEX_DIVISION),
-                Atom::Min(pair) | Atom::Max(pair) => self.division(frames, factor, pair, INDEX_MINIMUM),
+                Atom::FloorDiv(pair) | Atom::Mod(pair) => {
+                    self.division(frames, factor, pair, (INDEX_DIVISION, in_lanes));
+                }
+                Atom::Min(pair) | Atom::Max(pair) => {
+                    self.division(frames, factor, pair, (INDEX_MINIMUM, in_lanes));
+                }
                 Atom::Data(data) => {
                     // A bounds check can end the call, so nothing is hoisted across it and every
                     // iteration repeats it.
@@ -379,12 +414,19 @@ impl<'a> Counter<'a> {
     }
 
     /// Counts an index division, once for all its uses.
-    fn division(&mut self, frames: &Frames, atom: &'a Atom, pair: &'a (IndexExpr, IndexExpr), count: f64) {
-        let deps = dependencies(frames, std::slice::from_ref(&pair.0));
+    fn division(
+        &mut self,
+        frames: &Frames,
+        atom: &'a Atom,
+        pair: &'a (IndexExpr, IndexExpr),
+        (count, in_lanes): (f64, bool),
+    ) {
+        let all = dependencies(frames, std::slice::from_ref(&pair.0));
+        let deps = if in_lanes { all } else { without_lanes(frames, all) };
         if self.counted_divisions.insert((frames.stack[deepest_serial(frames, deps)], atom)) {
             self.index_ops(frames, deps, count);
-            self.indices(frames, std::slice::from_ref(&pair.0));
-            self.indices(frames, std::slice::from_ref(&pair.1));
+            self.indices(frames, std::slice::from_ref(&pair.0), in_lanes);
+            self.indices(frames, std::slice::from_ref(&pair.1), in_lanes);
         }
     }
 
@@ -462,7 +504,7 @@ pub(super) fn contains_frame(set: Frameset, place: usize) -> bool {
 }
 
 /// All frames beyond the last bit share that bit.
-fn bit(place: usize) -> Frameset {
+pub(super) fn bit(place: usize) -> Frameset {
     1 << place.min(63)
 }
 
@@ -479,23 +521,6 @@ pub(super) fn dependencies(frames: &Frames, indices: &[IndexExpr]) -> Frameset {
         });
     }
     deps
-}
-
-/// The position of the open vector loop, and its number of lanes.
-fn lanes(frames: &Frames) -> Option<(usize, f64)> {
-    let place =
-        (0..frames.stack.len()).rev().find(|place| frames.frame_at(*place).kind == FrameKind::Vector)?;
-    Some((place, frames.frame_at(place).trips))
-}
-
-/// Returns true for a number of lanes that is not a power of two. Such vectors are loaded and
-/// stored in pieces.
-fn is_ragged(lanes: f64) -> bool {
-    lanes.log2().fract() != 0.0
-}
-
-fn without_lanes(frames: &Frames, deps: Frameset) -> Frameset {
-    lanes(frames).map_or(deps, |(place, _)| deps & !bit(place))
 }
 
 fn is_serial(frame: &Frame) -> bool {
@@ -523,29 +548,6 @@ fn serial_frames(frames: &Frames, deps: Frameset) -> Frameset {
 fn branches(frames: &Frames, outside: usize) -> f64 {
     let inside = (outside + 1..frames.stack.len()).map(|place| frames.frame_at(place));
     inside.filter(|frame| frame.kind == FrameKind::Branch).map(|frame| frame.trips).product()
-}
-
-/// The stride between adjacent lanes, in elements; `None` if it is not constant.
-fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
-    let Some((lane, _)) = lanes(frames) else { return Some(0.0) };
-    let of_lane = |atom: &Atom| matches!(atom, Atom::Var(var) if frames.depth(*var) == Some(lane));
-    let mut total = 0.0;
-    for (index, stride) in access.indices.iter().zip(strides) {
-        let (mut occurs, mut linear) = (0, 0);
-        index.visit_atoms(&mut |atom| occurs += usize::from(of_lane(atom)));
-        for term in index.terms() {
-            if let [factor] = term.factors.as_slice()
-                && of_lane(factor)
-            {
-                linear += 1;
-                total += term.coefficient as f64 * *stride as f64;
-            }
-        }
-        if occurs > linear {
-            return None;
-        }
-    }
-    Some(total)
 }
 
 /// Calls `visit` for every access of an expression, including those in subscripts.

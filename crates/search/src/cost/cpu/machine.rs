@@ -4,6 +4,13 @@
 
 use tilewright_target::{Cpu, VectorInstructions};
 
+/// The bytes per cycle that a core receives from a cache that it shares, and from memory.
+const SHARED_CACHE_BANDWIDTH: f64 = 9.0;
+const MEMORY_BANDWIDTH: f64 = 5.0;
+/// The bytes of the last of several caches that a core can count on. Servers have hundreds of
+/// megabytes for all their cores, some of which belong to other users.
+const LAST_CACHE_PER_CORE: usize = 32 << 20;
+
 /// The speeds of a machine. Cycles are those of one core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
@@ -60,13 +67,11 @@ impl Machine {
             VectorInstructions::Avx2 => (3.2e9, 5.0),
             VectorInstructions::Avx512 => (2.8e9, 16.0),
         };
-        // Each level after the first delivers about a third of the level before it.
+        // A shared cache delivers as much to each core, whatever the width of vectors.
         let mut bandwidth: Vec<f64> = vec![0.75 * width.max(32.0)];
-        while bandwidth.len() < cpu.caches.len().max(1) {
-            bandwidth.push(bandwidth[bandwidth.len() - 1] / 3.0);
-        }
+        bandwidth.resize(cpu.caches.len().max(1), SHARED_CACHE_BANDWIDTH);
         let last = bandwidth.len() - 1;
-        bandwidth[last] = bandwidth[last].min(5.0);
+        bandwidth[last] = bandwidth[last].min(MEMORY_BANDWIDTH);
         Machine {
             hertz,
             vector_ports: 2.0,
@@ -96,6 +101,14 @@ impl Machine {
             _ if instructions > self.decoded => self.issue / 2.0,
             _ => self.issue,
         }
+    }
+
+    /// The capacity of a cache level in bytes that the cores of a target can count on.
+    pub(super) fn capacity(&self, cpu: &Cpu, level: usize) -> f64 {
+        let own = cpu.caches[level].max(1);
+        let is_shared = level > 0 && level + 1 == cpu.caches.len();
+        let most = if is_shared { LAST_CACHE_PER_CORE * cpu.cores.max(1) } else { usize::MAX };
+        own.min(most) as f64
     }
 
     /// The associativity of a cache level.

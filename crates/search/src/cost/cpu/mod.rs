@@ -15,6 +15,7 @@
 //! | `flat` | the nest with simpler subscripts: some buffers are flattened to one dimension |
 //! | `frames` | how often loops and branches run; the work of the busiest core |
 //! | `instructions` | instructions of each loop, after common subexpression elimination and hoisting; dependence chains; spills |
+//! | `lanes` | how the lanes of a vector access memory: adjacent, in a pattern, clamped, scattered |
 //! | `recurrence` | dependence chains of statements that read what the iteration before has stored |
 //! | `operations` | the costs of single operations and functions |
 //! | `shared` | values that unrolled copies of a stencil share |
@@ -34,6 +35,7 @@ mod flat;
 mod footprint;
 mod frames;
 mod instructions;
+mod lanes;
 mod machine;
 mod model;
 mod operations;

@@ -27,6 +27,8 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
                 _ => plain(40.0),
             }
         }
+        // A product with the reciprocal is exact.
+        ExprKind::Binary(BinaryOp::Div, operands) if is_power_of_two(&operands[1]) => plain(1.0),
         ExprKind::Binary(BinaryOp::Div, _) => OperationCost { instructions: 1.0, divisions: 1.0 },
         ExprKind::Binary(BinaryOp::Mod, _) => function_cost(Builtin::Fmod),
         // A float minimum must handle NaN.
@@ -41,6 +43,18 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> OperationCost {
         ExprKind::Call(function, _) => function_cost(*function),
         ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.0 }),
         _ => plain(1.0),
+    }
+}
+
+/// Whether a float is a literal whose only bit of the significand is the leading one.
+fn is_power_of_two(expr: &Expr) -> bool {
+    const SIGNIFICAND: u64 = (1 << (f64::MANTISSA_DIGITS - 1)) - 1;
+    match &expr.kind {
+        ExprKind::Literal(number) => {
+            let value = number.as_f64();
+            value.is_normal() && value.to_bits() & SIGNIFICAND == 0
+        }
+        _ => false,
     }
 }
 

@@ -169,14 +169,14 @@ impl<'a> Traffic<'a> {
                 let parts = if union.is_divided && level == last { cores } else { 1.0 };
                 *occupied += union.bytes
                     * parts
-                    * union.lines.conflict_factor(self.cpu.caches[level] as f64 / ways as f64, ways);
+                    * union.lines.conflict_factor(self.machine.capacity(self.cpu, level) / ways as f64, ways);
             }
         }
-        let stays = |(occupied, capacity): (&f64, &usize)| {
-            let filled = occupied / (*capacity).max(1) as f64;
+        let stays = |(level, occupied): (usize, &f64)| {
+            let filled = occupied / self.machine.capacity(self.cpu, level);
             ((OVERFLOWING_SHARE - filled) / (OVERFLOWING_SHARE - FITTING_SHARE)).clamp(0.0, 1.0)
         };
-        occupied.iter().zip(&self.cpu.caches).map(stays).collect()
+        occupied.iter().enumerate().map(stays).collect()
     }
 
     /// The touched lines of each buffer.
