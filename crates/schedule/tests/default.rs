@@ -191,6 +191,7 @@ fn vectors_take_every_second_element() {
     };
     assert!(vectors("x(2*i) + x(2*i + 1)", 2048));
     assert!(vectors("x(i/2) + x((i + 1)/2)", 4096));
+    assert!(vectors("x(clamp(2*i - 1, 0, N - 1)) + x(clamp(2*i, 0, N - 1))", 2048));
     assert!(!vectors("x(5*i)", 512));
 }
 

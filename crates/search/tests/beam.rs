@@ -100,6 +100,20 @@ fn found(program: &Program, target: Target, width: Option<usize>) -> BeamResult 
     search(program, target, &*cost_model(target), &options).unwrap()
 }
 
+/// Chains of filters that pay only if all are computed within one value.
+#[test]
+fn passes_that_lean_find_what_pays_only_together() {
+    let harris = include_str!("../../../examples/pipelines/harris.tw");
+    let program = program(harris, &[("H", 640), ("W", 1536)]);
+    let cpu = cpu();
+    let seconds = |leans: bool| {
+        let options = BeamOptions { leans, ..BeamOptions::DEFAULT };
+        search(&program, (&cpu).into(), &*cost_model((&cpu).into()), &options).unwrap().ranked[0].1
+    };
+    let (with, without) = (seconds(true), seconds(false));
+    assert!(with < 0.9 * without, "{with} {without}");
+}
+
 #[track_caller]
 fn expect_agreement(program: &Program, nest: &LoopNest) {
     let inputs = seed::inputs(program, 1).unwrap();

@@ -68,17 +68,18 @@ pub(crate) struct Ranges<I: Ids = InNest> {
     answers: Answers<I>,
 }
 
-/// The answers of [`Ranges::never_negative`] and [`Ranges::simplify`]. The statements of a stencil
+/// The answers of [`Ranges::never_negative`], [`Ranges::simplify`] and [`Ranges::greatest_value`]. The statements of a stencil
 /// ask the same many times.
 #[derive(Debug)]
 struct Answers<I: Ids> {
     signs: RefCell<HashMap<IndexExpr<I>, bool>>,
     simplified: RefCell<HashMap<IndexExpr<I>, IndexExpr<I>>>,
+    greatest: RefCell<HashMap<IndexExpr<I>, Option<i64>>>,
 }
 
 impl<I: Ids> Default for Answers<I> {
     fn default() -> Self {
-        Answers { signs: RefCell::default(), simplified: RefCell::default() }
+        Answers { signs: RefCell::default(), simplified: RefCell::default(), greatest: RefCell::default() }
     }
 }
 
@@ -93,6 +94,7 @@ impl<I: Ids> Answers<I> {
     fn forget(&mut self) {
         self.signs.get_mut().clear();
         self.simplified.get_mut().clear();
+        self.greatest.get_mut().clear();
     }
 }
 
@@ -184,6 +186,15 @@ impl<I: Ids> Ranges<I> {
         if is_linear(expr) {
             return self.bound_of_linear(expr, End::High);
         }
+        if let Some(known) = self.answers.greatest.borrow().get(expr) {
+            return *known;
+        }
+        let greatest = self.find_greatest_value(expr);
+        self.answers.greatest.borrow_mut().insert(expr.clone(), greatest);
+        greatest
+    }
+
+    fn find_greatest_value(&self, expr: &IndexExpr<I>) -> Option<i64> {
         let plain = upper_bound(expr, self).and_then(|bound| bound.as_constant());
         let with_cases = smaller(plain, self.bound_by_cases(expr, CASE_DEPTH, End::High));
         smaller(

@@ -58,6 +58,11 @@ impl<'a> PartialSchedule<'a> {
         Ok(PartialSchedule { target, draft, steps: Vec::new(), program_statements, operands })
     }
 
+    /// Whether the target runs grids of blocks of threads.
+    pub fn has_grid(&self) -> bool {
+        self.draft.capabilities.grid.is_some()
+    }
+
     /// The steps so far.
     pub fn steps(&self) -> &[Step] {
         &self.steps

@@ -4,15 +4,26 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tilewright_ir::{LoopNest, walk};
 use tilewright_schedule::partial::{NestId, PartialSchedule};
 
 use crate::cost::CostModel;
 
+/// The cost of a nest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NestCost {
+    pub nest: NestId,
+    /// The predicted seconds; infinite if the nest cannot be lowered.
+    pub seconds: f64,
+    /// The number of stores in the lowered nest. The time to lower and to estimate grows with it.
+    pub size: usize,
+}
+
 /// The costs of all nests so far.
 pub(super) struct NestCosts<'m> {
     model: &'m dyn CostModel,
-    /// The predicted seconds of each nest, by the steps that concern it; none if nothing is kept.
-    known: Option<Mutex<HashMap<u64, f64>>>,
+    /// The seconds and the size of each nest, by the steps that concern it; none if nothing is kept.
+    known: Option<Mutex<HashMap<u64, (f64, usize)>>>,
 }
 
 impl<'m> NestCosts<'m> {
@@ -20,35 +31,56 @@ impl<'m> NestCosts<'m> {
         NestCosts { model, known: keeps.then(Mutex::default) }
     }
 
-    /// The predicted seconds of each nest; infinite if it cannot be lowered. A decision changes few
-    /// nests: those that are as they were `before` keep their costs.
+    /// The costs of all nests, and the size of those that are new. A decision changes few nests:
+    /// those that are as they were `before` keep their costs.
     pub fn of_nests(
         &self,
         partial: &PartialSchedule,
-        before: Option<(&PartialSchedule, &[(NestId, f64)])>,
-    ) -> Vec<(NestId, f64)> {
+        before: Option<(&PartialSchedule, &[NestCost])>,
+    ) -> (Vec<NestCost>, usize) {
         let changed = before.map(|(before, _)| partial.changed_nests(before)).unwrap_or_default();
         let old = before.map_or(&[][..], |(_, costs)| costs);
-        let kept = |nest: NestId| old.iter().find(|(own, _)| *own == nest && !changed.contains(&nest));
-        let nests = partial.nests().into_iter();
-        nests.map(|nest| kept(nest).copied().unwrap_or_else(|| (nest, self.seconds(partial, nest)))).collect()
+        let kept = |nest: NestId| old.iter().find(|own| own.nest == nest && !changed.contains(&nest));
+        let mut fresh = 0;
+        let cost = |nest: NestId| {
+            kept(nest).copied().unwrap_or_else(|| {
+                let own = self.cost(partial, nest);
+                fresh += own.size;
+                own
+            })
+        };
+        let costs = partial.nests().into_iter().map(cost).collect();
+        (costs, fresh)
     }
 
-    fn seconds(&self, partial: &PartialSchedule, nest: NestId) -> f64 {
-        let compute =
-            || partial.lower_nest(nest).map_or(f64::INFINITY, |nest| self.model.estimate(&nest).seconds);
-        let Some(known) = &self.known else { return compute() };
-        let key = key(partial, nest);
-        let found = lock(known).get(&key).copied();
-        found.unwrap_or_else(|| {
-            let seconds = compute();
-            lock(known).insert(key, seconds);
-            seconds
-        })
+    fn cost(&self, partial: &PartialSchedule, nest: NestId) -> NestCost {
+        let compute = || match partial.lower_nest(nest) {
+            Ok(lowered) => (self.model.estimate(&lowered).seconds, count_stores(&lowered)),
+            Err(_) => (f64::INFINITY, 1),
+        };
+        let (seconds, size) = match &self.known {
+            None => compute(),
+            Some(known) => {
+                let key = key(partial, nest);
+                let found = lock(known).get(&key).copied();
+                found.unwrap_or_else(|| {
+                    let cost = compute();
+                    lock(known).insert(key, cost);
+                    cost
+                })
+            }
+        };
+        NestCost { nest, seconds, size }
     }
 }
 
-fn lock(known: &Mutex<HashMap<u64, f64>>) -> MutexGuard<'_, HashMap<u64, f64>> {
+fn count_stores(nest: &LoopNest) -> usize {
+    let mut stores = 0;
+    walk::visit(&nest.body, &mut |stmt| stores += usize::from(stmt.store().is_some()));
+    stores
+}
+
+fn lock(known: &Mutex<HashMap<u64, (f64, usize)>>) -> MutexGuard<'_, HashMap<u64, (f64, usize)>> {
     // A thread that panicked has left complete entries only.
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }

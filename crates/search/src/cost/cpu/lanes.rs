@@ -40,7 +40,8 @@ impl LaneAccess {
         let mentions = |index: &&(&IndexExpr, &i64)| index.0.any_atom(&mut |atom| lane_of(atom));
         let pairs: Vec<(&IndexExpr, &i64)> = access.indices.iter().zip(strides).collect();
         let moving: Vec<&(&IndexExpr, &i64)> = pairs.iter().filter(mentions).collect();
-        match moving.iter().map(|(index, stride)| linear_step(index, **stride, &lane_of)).sum::<Option<f64>>() {
+        match moving.iter().map(|(index, stride)| linear_step(index, **stride, &lane_of)).sum::<Option<f64>>()
+        {
             Some(0.0) => return LaneAccess::Same,
             Some(1.0) => return LaneAccess::Adjacent,
             Some(step) => return spanning(step.abs() * (count - 1.0) + 1.0, count),

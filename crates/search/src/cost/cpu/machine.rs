@@ -4,12 +4,13 @@
 
 use tilewright_target::{Cpu, VectorInstructions};
 
-/// The bytes per cycle that a core receives from a cache that it shares, and from memory.
-const SHARED_CACHE_BANDWIDTH: f64 = 9.0;
-const MEMORY_BANDWIDTH: f64 = 5.0;
+/// The bytes per cycle that a core receives from a cache that it shares, and that such a cache
+/// receives from memory for a core. A line from memory takes both times: 6.5 bytes per cycle.
+const SHARED_CACHE_BANDWIDTH: f64 = 11.0;
+const MEMORY_BANDWIDTH: f64 = 16.0;
 /// The bytes of the last of several caches that a core can count on. Servers have hundreds of
 /// megabytes for all their cores, some of which belong to other users.
-const LAST_CACHE_PER_CORE: usize = 32 << 20;
+const LAST_CACHE_PER_CORE: usize = 64 << 20;
 
 /// The speeds of a machine. Cycles are those of one core.
 #[derive(Clone, Debug, PartialEq)]

@@ -191,6 +191,49 @@ fn copies_of_a_stencil_share_what_they_load() {
     assert!(copies.parts.memory_instructions < 0.6 * plain.parts.memory_instructions);
 }
 
+#[test]
+fn pixels_that_are_read_twice_are_few_loads_and_shuffles() {
+    let steps = "split y.i -> io, iv:32\nvectorize y.iv";
+    let sizes = [("N", 4096)];
+    let copied = estimated("def copy(float(N) x) -> (y) { y(i) = x(i) }", &sizes, steps, &cpu(1));
+    let up = "def up(float(N) x) -> (y) { y(i) = x(i / 2) + x((i + 1) / 2) where i in 0:N }";
+    let enlarged = estimated(up, &sizes, steps, &cpu(1));
+    assert!(
+        enlarged.parts.memory_instructions < 2.0 * copied.parts.memory_instructions,
+        "{enlarged:?} {copied:?}"
+    );
+    let chosen = "def chosen(float(N) x, int32(N) p) -> (y) { y(i) = x(p(i)) }";
+    let gathered = estimated(chosen, &sizes, steps, &cpu(1));
+    assert!(gathered.parts.memory_instructions > 4.0 * copied.parts.memory_instructions, "{gathered:?}");
+}
+
+#[test]
+fn a_division_by_a_power_of_two_is_a_product() {
+    let steps = "split y.i -> io, iv:32\nvectorize y.iv";
+    let by = |divisor: &str| {
+        let source = format!("def scale(float(N) x) -> (y) {{ y(i) = x(i) / {divisor} }}");
+        estimated(&source, &[("N", 1024)], steps, &cpu(1)).parts.compute
+    };
+    assert!(by("4.0") < 0.5 * by("3.0"), "{} {}", by("4.0"), by("3.0"));
+}
+
+#[test]
+fn values_that_are_used_once_need_few_registers() {
+    let terms = (0..48).map(|at| format!("x({at}, i)")).collect::<Vec<_>>().join(" + ");
+    let source = format!("def sum(float(48, N) x) -> (y) {{ y(i) = {terms} }}");
+    let found = estimated(&source, &[("N", 1024)], "split y.i -> io, iv:16\nvectorize y.iv", &cpu(1));
+    assert_eq!(found.parts.spills, 0.0);
+}
+
+#[test]
+fn updates_of_elements_that_data_chooses_wait_for_each_other() {
+    let source =
+        "def counts(int32(N) x) -> (h) { h(b) +=! 1 where b = clamp(x(i), 0, 15), b in 0:16, i in 0:N }";
+    let found = estimated(source, &[("N", 1 << 16)], "", &cpu(1));
+    let each = found.seconds * Machine::typical(&cpu(1)).hertz / f64::from(1 << 16);
+    assert!(each > 8.0, "{each} cycles for each update");
+}
+
 /// Random schedules of every example, on machines of every kind, have a finite time that is the
 /// same in every estimate.
 #[test]

@@ -61,6 +61,25 @@ struct Union {
     is_divided: bool,
 }
 
+/// What the data of an iteration occupies in the caches, in bytes.
+#[derive(Default)]
+struct Occupancy {
+    /// For each cache, the bytes of all buffers.
+    all: Vec<f64>,
+    /// For each buffer and cache, how much more its lines occupy because they compete for few sets.
+    /// This evicts the buffer's own lines: those of other buffers are mostly in other sets.
+    conflicts: Vec<(BufferId, Vec<f64>)>,
+}
+
+impl Occupancy {
+    /// The bytes that compete with the lines of a buffer.
+    fn bytes(&self, buffer: BufferId, level: usize) -> f64 {
+        let conflicts = self.conflicts.iter().find(|(own, _)| *own == buffer);
+        let all = self.all.get(level).copied().unwrap_or(0.0);
+        all + conflicts.map_or(0.0, |(_, bytes)| bytes[level])
+    }
+}
+
 /// The accesses of a nest.
 pub(super) struct Traffic<'a> {
     nest: &'a LoopNest,
@@ -124,59 +143,62 @@ impl<'a> Traffic<'a> {
     pub fn bytes(&self, frames: &Frames) -> Vec<Vec<f64>> {
         let levels = self.cpu.caches.len();
         let unions: Vec<Vec<Union>> = self.touched.iter().map(|whole| self.unions(whole)).collect();
-        let fits = self.resident_shares_of_frames(frames, &unions);
+        let occupied = self.occupancies(frames, &unions);
         let mut total = vec![vec![0.0; levels]; frames.root_statement + 1];
         for visit in &self.accesses {
             let unit = visit.path.last().map_or(0, |frame| frames.all[*frame].root_statement);
             for (level, bytes) in total[unit].iter_mut().enumerate() {
-                *bytes += self.loaded_bytes(frames, visit, &fits, &unions, level);
+                *bytes += self.loaded_bytes(frames, visit, (&occupied, &unions), level);
             }
         }
         total
     }
 
-    /// For every frame and cache, the share of the data of one iteration that stays in the cache.
-    /// One iteration of a frame includes all iterations of the frames inside. Single elements that
-    /// it touches besides do not count.
-    fn resident_shares_of_frames(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
+    /// For every frame, what the data of one iteration occupies in the caches. One iteration of a
+    /// frame includes all iterations of the frames inside. Single elements that it touches besides
+    /// do not count.
+    fn occupancies(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Occupancy> {
         let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.touched.len()];
         for (frame, own) in frames.all.iter().enumerate().take(self.touched.len()).skip(1) {
             inner[own.parent].push(frame);
         }
-        let fits = |inner: &Vec<FrameId>| match inner.as_slice() {
-            [] => vec![1.0; self.cpu.caches.len()],
-            [one] => self.resident_shares(&unions[*one]),
+        let occupancy = |inner: &Vec<FrameId>| match inner.as_slice() {
+            [] => Occupancy::default(),
+            [one] => self.occupancy(&self.touched[*one], &unions[*one]),
             several => {
                 let mut joined = Vec::new();
                 for touched in several.iter().flat_map(|frame| &self.touched[*frame]) {
                     add_touched(&mut joined, touched);
                 }
-                self.resident_shares(&self.unions(&joined))
+                self.occupancy(&joined, &self.unions(&joined))
             }
         };
-        inner.iter().map(fits).collect()
+        inner.iter().map(occupancy).collect()
     }
 
-    /// The share of the touched data that stays in each cache. The last cache holds the data of all
-    /// cores.
-    fn resident_shares(&self, together: &[Union]) -> Vec<f64> {
-        let last = self.cpu.caches.len().saturating_sub(1);
+    /// What touched data occupies in each cache. The last cache holds the data of all cores.
+    fn occupancy(&self, touched: &[TouchedBuffer], unions: &[Union]) -> Occupancy {
+        let levels = self.cpu.caches.len();
         let cores = self.cpu.cores.max(1) as f64;
-        let mut occupied = vec![0.0; self.cpu.caches.len()];
-        for union in together {
-            for (level, occupied) in occupied.iter_mut().enumerate() {
+        let mut found = Occupancy { all: vec![0.0; levels], conflicts: Vec::new() };
+        for (touched, union) in touched.iter().zip(unions) {
+            let conflicts = (0..levels).map(|level| {
                 let ways = self.machine.ways(level);
-                let parts = if union.is_divided && level == last { cores } else { 1.0 };
-                *occupied += union.bytes
-                    * parts
-                    * union.lines.conflict_factor(self.machine.capacity(self.cpu, level) / ways as f64, ways);
-            }
+                let set_bytes = self.machine.capacity(self.cpu, level) / ways as f64;
+                let parts = if union.is_divided && level + 1 == levels { cores } else { 1.0 };
+                found.all[level] += union.bytes * parts;
+                union.bytes * parts * (union.lines.conflict_factor(set_bytes, ways) - 1.0)
+            });
+            let conflicts = conflicts.collect();
+            found.conflicts.push((touched.buffer, conflicts));
         }
-        let stays = |(level, occupied): (usize, &f64)| {
-            let filled = occupied / self.machine.capacity(self.cpu, level);
-            ((OVERFLOWING_SHARE - filled) / (OVERFLOWING_SHARE - FITTING_SHARE)).clamp(0.0, 1.0)
-        };
-        occupied.iter().enumerate().map(stays).collect()
+        found
+    }
+
+    /// The share of a buffer's data that stays in a cache during an iteration that occupies so much.
+    fn resident_share(&self, occupied: &Occupancy, buffer: BufferId, level: usize) -> f64 {
+        let filled = occupied.bytes(buffer, level) / self.machine.capacity(self.cpu, level);
+        ((OVERFLOWING_SHARE - filled) / (OVERFLOWING_SHARE - FITTING_SHARE)).clamp(0.0, 1.0)
     }
 
     /// The touched lines of each buffer.
@@ -195,8 +217,7 @@ impl<'a> Traffic<'a> {
         &self,
         frames: &Frames,
         visit: &RecordedAccess,
-        fits: &[Vec<f64>],
-        unions: &[Vec<Union>],
+        (occupied, unions): (&[Occupancy], &[Vec<Union>]),
         level: usize,
     ) -> f64 {
         let mut moved = LINE_BYTES;
@@ -210,11 +231,11 @@ impl<'a> Traffic<'a> {
             let own = self.touched[*frame].iter().position(|touched| touched.buffer == visit.buffer);
             let again = frames.all[*frame].trips * moved;
             let once = visit.bytes[place] * own.map_or(1.0, |own| unions[*frame][own].share);
-            let stays = fits[*frame][level];
+            let stays = self.resident_share(&occupied[*frame], visit.buffer, level);
             moved = stays * once.min(again) + (1.0 - stays) * again;
         }
         // Another call came before, so data that fits into the cache is already there.
-        moved *= 1.0 - fits[0][level];
+        moved *= 1.0 - self.resident_share(&occupied[0], visit.buffer, level);
         let alone = if visit.streams || level == 0 { 1.0 } else { SCATTERED_FACTOR };
         moved * if visit.written { WRITE_FACTOR * alone } else { alone }
     }
