@@ -108,7 +108,7 @@ fn passes_that_lean_find_what_pays_only_together() {
     let cpu = cpu();
     let seconds = |leans: bool| {
         let options = BeamOptions { leans, ..BeamOptions::DEFAULT };
-        search(&program, (&cpu).into(), &*cost_model((&cpu).into()), &options).unwrap().ranked[0].1
+        search(&program, &cpu, &*cost_model((&cpu).into()), &options).unwrap().ranked[0].1
     };
     let (with, without) = (seconds(true), seconds(false));
     assert!(with < 0.9 * without, "{with} {without}");

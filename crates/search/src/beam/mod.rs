@@ -66,6 +66,8 @@ pub struct BeamOptions {
     pub kept: usize,
     /// Whether passes follow that lean towards one kind of places each.
     pub leans: bool,
+    /// Whether these passes end when they fall behind the first pass, or take far more effort.
+    pub gives_up: bool,
     /// Whether the cost of a nest is kept for other schedules that have the same nest. Without it,
     /// the outcome is the same, and the search takes longer.
     pub keeps_costs: bool,
@@ -73,9 +75,11 @@ pub struct BeamOptions {
 
 impl BeamOptions {
     /// The effort for a default schedule: about a second.
-    pub const DEFAULT: BeamOptions = BeamOptions { widest: 8, kept: 96, leans: true, keeps_costs: true };
+    pub const DEFAULT: BeamOptions =
+        BeamOptions { widest: 8, kept: 96, leans: true, gives_up: true, keeps_costs: true };
     /// The effort where a user asks for a search without trials: seconds.
-    pub const ONE_SHOT: BeamOptions = BeamOptions { widest: 16, kept: 192, leans: true, keeps_costs: true };
+    pub const ONE_SHOT: BeamOptions =
+        BeamOptions { widest: 16, kept: 192, leans: true, gives_up: true, keeps_costs: true };
 }
 
 /// The outcome of a search.
@@ -175,7 +179,7 @@ impl Pass<'_> {
             found.truncate(width);
             self.bests.push(found.iter().map(|own| own.seconds).fold(f64::INFINITY, f64::min));
             beam = found;
-            if self.is_hopeless() {
+            if options.gives_up && self.is_hopeless() {
                 return Vec::new();
             }
         }
