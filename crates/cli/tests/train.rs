@@ -54,3 +54,37 @@ fn training_without_measurements_says_what_to_do() {
     fs::write(folder.path("empty.gz"), "").unwrap();
     folder.fails("train judge --data empty.gz", 1, &["train collect"]);
 }
+
+/// Only where a user trains models, and once for each program.
+#[test]
+fn what_tune_measures_is_added() {
+    let folder = Folder::new();
+    folder.succeeds("generate --seed 5 --stages 3 --kind stencils --small --out p.tw");
+    folder.succeeds("generate --seed 6 --stages 3 --kind pointwise --small --out q.tw");
+    let tune = "tune q.tw --trials 6 --threads 1";
+    folder.succeeds(tune);
+    assert!(training_file(&folder).is_none());
+    folder.succeeds("train collect --program p.tw --group stencils --schedules 3 --threads 1 --time 60s");
+    let size = || fs::metadata(training_file(&folder).unwrap()).unwrap().len();
+    let collected = size();
+    folder.succeeds(tune);
+    let added = size();
+    assert!(added > collected);
+    folder.succeeds(tune);
+    assert_eq!(size(), added);
+}
+
+/// The file of the measurements in the user's data folder.
+fn training_file(folder: &Folder) -> Option<std::path::PathBuf> {
+    let mut open = vec![folder.path("")];
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().ends_with(".training.gz") {
+                return Some(path);
+            }
+            open.extend(path.is_dir().then_some(path));
+        }
+    }
+    None
+}

@@ -12,7 +12,7 @@ use tilewright_pipelines::Kind;
 use tilewright_search::cost::learned::Weights;
 
 use crate::examples::{Example, Program};
-use crate::{boosting, descent};
+use crate::{boosting, descent, tuned};
 
 /// A kind of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,14 +84,14 @@ pub fn train(programs: &[&Program], family: &str) -> Weights {
     Weights::new(family.to_owned(), origin, trees, Some(network))
 }
 
-/// Whether a kind is one of random pipelines, which models are trained with.
-fn is_random(kind: &str) -> bool {
-    Kind::ALL.iter().any(|own| own.name() == kind)
+/// Whether models are trained with a kind: with random pipelines, and with what a user has tuned.
+fn is_trained_with(kind: &str) -> bool {
+    kind == tuned::KIND || Kind::ALL.iter().any(|own| own.name() == kind)
 }
 
 /// The programs that models are trained with, if those of a kind are left out.
 pub fn training_programs<'p>(programs: &'p [Program], left_out: &str) -> Vec<&'p Program> {
-    programs.iter().filter(|own| is_random(&own.kind) && own.kind != left_out).collect()
+    programs.iter().filter(|own| is_trained_with(&own.kind) && own.kind != left_out).collect()
 }
 
 /// Judges all kinds of models. `watch` learns of each kind of programs that is left out.

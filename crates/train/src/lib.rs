@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`data`] | the file of measured schedules, one compressed record for each program |
 //! | [`samples`] | random schedules of a program: by rules, by searches with a disturbed model |
+//! | [`tuned`] | adds what `tune` has measured |
 //! | [`collect`] | measures the schedules of random pipelines, and of given programs |
 //! | [`examples`] | records as features and times |
 //! | [`boosting`], [`descent`] | training of trees and of the network, for one loss |
@@ -25,3 +26,4 @@ pub mod judge;
 mod loss;
 pub mod model;
 pub mod samples;
+pub mod tuned;

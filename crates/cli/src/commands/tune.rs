@@ -14,6 +14,7 @@ use tilewright::cache::CacheError;
 use tilewright::cache::outcome::Outcome;
 use tilewright::driver::TargetName;
 use tilewright::target::Machine;
+use tilewright::train::{folder, tuned};
 use tilewright::tuner::note::Note;
 use tilewright::tuner::roofline::Roofline;
 use tilewright::tuner::search::{Search, SearchOutcome, Workers};
@@ -123,6 +124,15 @@ fn place(args: &TuneArgs, name: &str) -> Result<ExecutionTarget, Failure> {
     Ok(ExecutionTarget::for_target(target, &machine(target, &args.cpu)?))
 }
 
+/// Adds the measurements to those of `tilewright train`, where a user has some. The search was worth
+/// its time in any case, so a file that cannot be written is a warning.
+fn add_to_training(found: &SearchOutcome) {
+    let Some(file) = folder::training_file(found.machine.target()) else { return };
+    if let Err(error) = tuned::add(found, &file) {
+        print_error_line(&format!("warning: {}: the measurements are not added: {error}", file.display()));
+    }
+}
+
 /// Prints the outcome, and writes the files that the options name.
 fn report(args: &TuneArgs, files: Files, mut found: SearchOutcome) -> Result<(), Failure> {
     let SearchOutcome { program, machine, setting, report: tuned, is_replay, .. } = &mut found;
@@ -134,6 +144,7 @@ fn report(args: &TuneArgs, files: Files, mut found: SearchOutcome) -> Result<(),
         roofline.peaks = measure_peaks_again(cpu).or(roofline.peaks);
         setting.peaks = roofline.peaks;
     }
+    add_to_training(&found);
     let summary = Summary { found: &found, tuned: &found.report, roofline: &roofline };
     print(&if args.json { summary.json() } else { summary.text() })?;
     files.write(&found, &roofline)

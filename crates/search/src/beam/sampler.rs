@@ -27,10 +27,12 @@ use crate::parallel;
 
 /// The number of fastest schedules that are changed.
 const PARENTS: usize = 12;
-/// The number of schedules that are made for each one that is proposed.
-const MADE: usize = 6;
+/// The number of changes that a round makes for each schedule that is proposed.
+const MADE: usize = 4;
 /// The most rounds in which schedules are made: most changes of few choices were made before.
 const MOST_ROUNDS: usize = 4;
+/// Where a round finds fewer new schedules than this share of those asked for, hardly any are left.
+const LEAST_NEW: f64 = 0.125;
 /// The share of changes that move stages; the others change numbers.
 const MOVES: f64 = 0.4;
 /// The share of proposals that are drawn at random instead of selected.
@@ -120,9 +122,7 @@ impl<'a> Sampler<'a> {
     fn select(&mut self, count: usize) -> Vec<Candidate> {
         let mut made: Vec<Candidate> = Vec::new();
         for _ in 0..MOST_ROUNDS {
-            if made.len() >= MADE * count {
-                break;
-            }
+            let before = made.len();
             // Each change has random numbers of its own, so that the outcome does not depend on the
             // number of cores.
             let seeds: Vec<u64> = (0..MADE * count).map(|_| self.rng.random()).collect();
@@ -131,6 +131,10 @@ impl<'a> Sampler<'a> {
                 if self.seen.insert(candidate.schedule.clone()) {
                     made.push(candidate);
                 }
+            }
+            let is_exhausted = ((made.len() - before) as f64) < LEAST_NEW * count as f64;
+            if made.len() >= count || is_exhausted {
+                break;
             }
         }
         made.sort_by(|one, other| one.expected.total_cmp(&other.expected));

@@ -7,6 +7,8 @@ use crate::tune::Progress;
 /// A candidate that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryEntry {
+    /// The steps, as text.
+    pub schedule: String,
     /// Seconds since the start of the search.
     pub after: f64,
     /// The number of counted trials so far, including this one.
@@ -29,8 +31,9 @@ pub struct History {
 
 impl History {
     /// Adds a trial.
-    pub(crate) fn add(&mut self, trial: &Trial, progress: &Progress) {
+    pub(crate) fn add(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
         self.trials.push(HistoryEntry {
+            schedule: schedule.to_owned(),
             after: progress.elapsed.as_secs_f64(),
             trials: progress.trials,
             outcome: trial.outcome.to_string(),

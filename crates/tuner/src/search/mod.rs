@@ -279,7 +279,7 @@ impl Watcher for RecordingWatcher<'_> {
         {
             self.watcher.cache_failed(error);
         }
-        self.history.add(attempt.trial, progress);
+        self.history.add(attempt.schedule, attempt.trial, progress);
         self.watcher.candidate_tried(attempt, progress);
     }
 }
