@@ -124,8 +124,8 @@ fn place(args: &TuneArgs, name: &str) -> Result<ExecutionTarget, Failure> {
     Ok(ExecutionTarget::for_target(target, &machine(target, &args.cpu)?))
 }
 
-/// Adds the measurements to those of `tilewright train`, where a user has some. The search was worth
-/// its time in any case, so a file that cannot be written is a warning.
+/// Adds the measurements to those of `tilewright train`, where a user has some. The search was
+/// worth its time in any case, so a file that cannot be written is a warning.
 fn add_to_training(found: &SearchOutcome) {
     let Some(file) = folder::training_file(found.machine.target()) else { return };
     if let Err(error) = tuned::add(found, &file) {

@@ -68,8 +68,8 @@ pub(crate) struct Ranges<I: Ids = InNest> {
     answers: Answers<I>,
 }
 
-/// The answers of [`Ranges::never_negative`], [`Ranges::simplify`] and [`Ranges::greatest_value`]. The statements of a stencil
-/// ask the same many times.
+/// The answers of [`Ranges::never_negative`], [`Ranges::simplify`] and [`Ranges::greatest_value`].
+/// The statements of a stencil ask the same many times.
 #[derive(Debug)]
 struct Answers<I: Ids> {
     signs: RefCell<HashMap<IndexExpr<I>, bool>>,

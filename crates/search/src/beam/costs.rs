@@ -22,7 +22,8 @@ pub(super) struct NestCost {
 /// The costs of all nests so far.
 pub(super) struct NestCosts<'m> {
     model: &'m dyn CostModel,
-    /// The seconds and the size of each nest, by the steps that concern it; none if nothing is kept.
+    /// The seconds and the size of each nest, by the steps that concern it; none if nothing is
+    /// kept.
     known: Option<Mutex<HashMap<u64, (f64, usize)>>>,
 }
 

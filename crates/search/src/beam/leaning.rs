@@ -20,8 +20,8 @@ impl Leaning {
     /// No preference.
     pub const NONE: Leaning = Leaning { preferred: None, factor: 1.0 };
 
-    /// The leanings of the passes that follow one without. Rows are kept in rings on targets without
-    /// grids alone.
+    /// The leanings of the passes that follow one without. Rows are kept in rings on targets
+    /// without grids alone.
     pub fn all(start: &PartialSchedule) -> Vec<Leaning> {
         let fused = if start.has_grid() { Placement::Piece } else { Placement::Sliding };
         let lean = |placement, factor| Leaning { preferred: Some(placement), factor };

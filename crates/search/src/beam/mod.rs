@@ -48,8 +48,8 @@ pub use sampler::Sampler;
 /// the model about some programs.
 const LEAST_GAIN: f64 = 1.1;
 
-/// A pass ends when its best state is predicted to take so many times as long as the best one of the
-/// first pass after the same decisions.
+/// A pass ends when its best state is predicted to take so many times as long as the best one of
+/// the first pass after the same decisions.
 const MOST_BEHIND: f64 = 1.1;
 /// The share of the first pass's partial schedules that a pass keeps which leans.
 const LEANING_SHARE: f64 = 0.75;

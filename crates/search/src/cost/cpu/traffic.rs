@@ -195,7 +195,8 @@ impl<'a> Traffic<'a> {
         found
     }
 
-    /// The share of a buffer's data that stays in a cache during an iteration that occupies so much.
+    /// The share of a buffer's data that stays in a cache during an iteration that occupies so
+    /// much.
     fn resident_share(&self, occupied: &Occupancy, buffer: BufferId, level: usize) -> f64 {
         let filled = occupied.bytes(buffer, level) / self.machine.capacity(self.cpu, level);
         ((OVERFLOWING_SHARE - filled) / (OVERFLOWING_SHARE - FITTING_SHARE)).clamp(0.0, 1.0)
