@@ -1,7 +1,8 @@
 //! Judges models by programs of kinds that they were not trained with.
 //!
-//! Each kind is left out once: models are trained with all other random pipelines, and predict the
-//! schedules of the kind. Groups of given programs are predicted by models of all random pipelines.
+//! Each kind is left out once: models are trained with the other random pipelines and with what the
+//! user has tuned, and predict the schedules of the kind. Groups of given programs are predicted by
+//! models of all of these.
 //! Two numbers count for a program: the rank correlation of predicted and measured times, and how
 //! much longer the schedule takes that the model ranks first than the fastest one.
 

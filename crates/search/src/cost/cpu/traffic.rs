@@ -61,7 +61,7 @@ struct Union {
     is_divided: bool,
 }
 
-/// What the data of an iteration occupies in the caches, in bytes.
+/// The bytes that the data of an iteration occupies in the caches.
 #[derive(Default)]
 struct Occupancy {
     /// For each cache, the bytes of all buffers.
@@ -176,7 +176,7 @@ impl<'a> Traffic<'a> {
         inner.iter().map(occupancy).collect()
     }
 
-    /// What touched data occupies in each cache. The last cache holds the data of all cores.
+    /// The space of touched data in each cache. The last cache holds the data of all cores.
     fn occupancy(&self, touched: &[TouchedBuffer], unions: &[Union]) -> Occupancy {
         let levels = self.cpu.caches.len();
         let cores = self.cpu.cores.max(1) as f64;
