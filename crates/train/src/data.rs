@@ -54,8 +54,12 @@ impl TrainingFile {
             fs::create_dir_all(folder)?;
         }
         let file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-        let (records, complete) = complete_records(&fs::read(path)?);
-        file.set_len(complete)?;
+        let bytes = fs::read(path)?;
+        let (records, complete) = complete_records(&bytes);
+        // A whole file is left alone: another process may append to it meanwhile.
+        if complete < bytes.len() as u64 {
+            file.set_len(complete)?;
+        }
         let known = records.iter().map(ProgramRecord::name).collect();
         Ok(TrainingFile { path: path.to_owned(), known })
     }
