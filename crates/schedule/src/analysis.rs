@@ -73,7 +73,7 @@ pub fn is_shuffled<I: Ids>(indices: &[IndexExpr<I>], var: I::Var) -> bool {
 }
 
 /// Returns a subscript as it is away from the borders: without the constants that it is clamped to.
-fn unclamped<I: Ids>(index: &IndexExpr<I>) -> IndexExpr<I> {
+pub fn unclamped<I: Ids>(index: &IndexExpr<I>) -> IndexExpr<I> {
     index.substitute(&mut |atom| match atom {
         Atom::Min(_) | Atom::Max(_) => inside_border(atom).map(|(free, _)| free),
         _ => None,

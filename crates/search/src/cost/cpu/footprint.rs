@@ -91,7 +91,7 @@ struct DimensionRange {
 
 /// The part of a buffer that a box of iterations touches.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Region {
+pub(in crate::cost) struct Region {
     /// The dimensions, innermost first.
     dimensions: [DimensionRange; MAX_DIMS],
     count: usize,
@@ -133,7 +133,7 @@ impl Region {
     }
 
     /// The cache lines of the region in a buffer.
-    pub fn lines(&self, buffer: &Buffer) -> Lines {
+    pub(super) fn lines(&self, buffer: &Buffer) -> Lines {
         let element = buffer.dtype.bytes() as f64;
         let mut lines = Lines { rows: 1.0, run: element, steps: [(1.0, LINE_BYTES); MAX_DIMS], count: 0 };
         let mut distance = element;

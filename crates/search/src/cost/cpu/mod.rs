@@ -52,6 +52,7 @@ use tilewright_ir::nest::{Atom, For, If, IndexExpr, Stmt, Store};
 use tilewright_target::Cpu;
 
 pub(in crate::cost) use footprint::Reach;
+pub(super) use footprint::Region;
 use frames::{FrameKind, Frames};
 use instructions::Counter;
 pub use machine::Machine;

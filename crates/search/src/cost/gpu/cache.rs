@@ -6,12 +6,11 @@
 //! iteration fetches them again. Threads run at the same time, so the elements of all threads count
 //! from the beginning.
 
-use tilewright_ir::ids::InNest;
-use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
-use tilewright_ir::nest::{Access, IndexExpr, LoopVarId, Range};
-use tilewright_ir::{LoopNest, SymbolId};
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Access, IndexExpr, LoopVarId};
 
 use super::lanes::SECTOR_BYTES;
+use crate::cost::cpu::Reach;
 
 /// The bytes of the cache that one block can use, beside other blocks.
 const BLOCK_CACHE_BYTES: f64 = 32768.0;
@@ -24,8 +23,9 @@ pub(super) struct Loop {
     pub is_thread_loop: bool,
 }
 
-/// The number of sectors that an access fetches. Loops are given outermost first.
-pub(super) fn fetched_sectors(nest: &LoopNest, access: &Access, loops: &[Loop]) -> f64 {
+/// The number of sectors that loads of neighbouring elements fetch. `spans` is the distance from the
+/// first to the last of them along each dimension. Loops are given outermost first.
+pub(super) fn fetched_sectors(nest: &LoopNest, access: &Access, spans: &[i64], loops: &[Loop]) -> f64 {
     let mut outside = 1.0;
     for first in 0..=loops.len() {
         let inside: Vec<Loop> = loops
@@ -34,7 +34,7 @@ pub(super) fn fetched_sectors(nest: &LoopNest, access: &Access, loops: &[Loop]) 
             .filter(|(at, own)| *at >= first || own.is_thread_loop)
             .map(|(_, own)| *own)
             .collect();
-        let sectors = touched_sectors(nest, access, &InnerLoops(inside));
+        let sectors = touched_sectors(nest, access, spans, &inside);
         if sectors * SECTOR_BYTES as f64 <= BLOCK_CACHE_BYTES || first == loops.len() {
             return sectors * outside;
         }
@@ -43,31 +43,31 @@ pub(super) fn fetched_sectors(nest: &LoopNest, access: &Access, loops: &[Loop]) 
     outside
 }
 
-/// The number of sectors that an access touches over some loops. The touched elements are a box,
-/// and every row is rounded up to whole sectors.
-fn touched_sectors(nest: &LoopNest, access: &Access, inside: &InnerLoops) -> f64 {
-    let buffer = nest.buffer(access.tensor);
-    let extent = |(index, whole): (&IndexExpr, &i64)| {
-        let ends = lower_bound(index, inside).zip(upper_bound(index, inside));
-        let distance = ends.and_then(|(low, high)| high.sub(&low).as_constant());
-        distance.map_or(*whole, |distance| (distance + 1).clamp(1, *whole)) as f64
-    };
-    let extents: Vec<f64> = access.indices.iter().zip(&buffer.shape).map(extent).collect();
-    let Some((row, others)) = extents.split_last() else { return 1.0 };
-    let bytes = row * buffer.dtype.bytes() as f64;
-    others.iter().product::<f64>() * (bytes / SECTOR_BYTES as f64).ceil().max(1.0)
+/// The bytes of the tensor that loads of neighbouring elements touch in all of these loops.
+pub(super) fn touched_bytes(nest: &LoopNest, access: &Access, spans: &[i64], loops: &[Loop]) -> f64 {
+    let sectors = touched_sectors(nest, access, spans, loops);
+    (sectors * SECTOR_BYTES as f64).min(nest.buffer(access.tensor).bytes() as f64)
 }
 
-/// The loops over which elements are counted; all other variables stay fixed.
-struct InnerLoops(Vec<Loop>);
-
-impl Knowledge<InNest> for InnerLoops {
-    fn range(&self, var: LoopVarId) -> Option<Range> {
-        let own = self.0.iter().find(|own| own.var == var)?;
-        Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant(own.trips as i64) })
+/// The number of sectors that loads of neighbouring elements touch over some loops. The touched
+/// elements are a box, and every row is rounded up to whole sectors. Subscripts that depend on data
+/// may have any value, but there are no more elements than iterations.
+fn touched_sectors(nest: &LoopNest, access: &Access, spans: &[i64], inside: &[Loop]) -> f64 {
+    let buffer = nest.buffer(access.tensor);
+    let trips = |var: LoopVarId| inside.iter().find(|own| own.var == var).map_or(1.0, |own| own.trips);
+    let sides = access.indices.iter().zip(spans).zip(&buffer.shape).map(|((index, span), whole)| {
+        let (reach, span, whole) = (Reach::of(index, &trips), *span as f64, (*whole).max(1) as f64);
+        let width = (reach.width + span).min(whole - 1.0);
+        (width, (reach.values * (span + 1.0)).min(width + 1.0))
+    });
+    let sides: Vec<(f64, f64)> = sides.collect();
+    let Some(((width, _), outer)) = sides.split_last() else { return 1.0 };
+    let bytes = (width + 1.0) * buffer.dtype.bytes() as f64;
+    let rows: f64 = outer.iter().map(|(_, values)| values).product();
+    let sectors = rows * (bytes / SECTOR_BYTES as f64).ceil().max(1.0);
+    if !access.indices.iter().any(IndexExpr::has_data) {
+        return sectors;
     }
-
-    fn least(&self, _: SymbolId) -> Option<i64> {
-        None
-    }
+    let loads: f64 = spans.iter().map(|span| (span + 1) as f64).product();
+    sectors.min(loads * inside.iter().map(|own| own.trips).product::<f64>())
 }

@@ -7,12 +7,10 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{Access, Atom, LoopVarId};
+use tilewright_ir::nest::{Access, Atom, IndexExpr, LoopVarId};
 
 /// The size of a sector, the unit of transfer of global memory, in bytes.
 pub(super) const SECTOR_BYTES: i64 = 32;
-/// The size of a line of the cache of a multiprocessor, in bytes.
-const LINE_BYTES: i64 = 128;
 /// The number of banks of shared memory, and the bytes that each bank delivers in one cycle.
 const BANKS: i64 = 32;
 const BANK_BYTES: i64 = 4;
@@ -36,8 +34,6 @@ pub(super) struct AccessCost {
     pub bank_cycles: f64,
     /// The number of sectors of global memory.
     pub sectors: f64,
-    /// The number of lines of the cache of a multiprocessor, which delivers one at a time.
-    pub lines: f64,
 }
 
 impl Pattern {
@@ -53,14 +49,18 @@ impl Pattern {
         let bytes = buffer.dtype.bytes() as i64;
         let strides = buffer.strides();
         let place = |values: &dyn Fn(LoopVarId) -> i64, lane: i64| -> i64 {
-            let mut leaf = |atom: &Atom| match atom {
-                Atom::Var(var) => Some(values(*var)),
-                // A data-dependent index may have any value.
-                Atom::Data(_) => Some(lane.wrapping_mul(7919) % 10_007),
-                _ => Some(1),
+            let part = |((index, stride), extent): ((&IndexExpr, &i64), &i64)| {
+                let mut leaf = |atom: &Atom| match atom {
+                    Atom::Var(var) => Some(values(*var)),
+                    // A data-dependent index may have any value.
+                    Atom::Data(data) if threads.iter().any(|(var, _)| data.value.mentions(*var)) => {
+                        Some(lane.wrapping_mul(7919) % extent.max(&1))
+                    }
+                    _ => Some(1),
+                };
+                index.eval(&mut leaf).unwrap_or(0).saturating_mul(*stride)
             };
-            let parts = access.indices.iter().zip(&strides);
-            parts.map(|(index, stride)| index.eval(&mut leaf).unwrap_or(0).saturating_mul(*stride)).sum()
+            access.indices.iter().zip(&strides).zip(&buffer.shape).map(part).sum()
         };
         let lanes: i64 = threads.iter().map(|(_, count)| *count).product::<i64>().clamp(1, 32);
         let at_lane = |lane: i64| {
@@ -100,7 +100,6 @@ impl Pattern {
             width: self.width as f64,
             bank_cycles: self.bank_cycles(warp, size),
             sectors: self.pieces(size, SECTOR_BYTES),
-            lines: self.pieces(size, LINE_BYTES),
         }
     }
 

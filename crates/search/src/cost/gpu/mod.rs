@@ -10,6 +10,8 @@
 //! | file | what it computes |
 //! |---|---|
 //! | `walk` | traverses a kernel and adds up the work of a block |
+//! | `statement` | the work of one statement |
+//! | `branches` | how many warps take a branch |
 //! | `lanes` | the memory that the lanes of a warp touch with one access: sectors and bank conflicts |
 //! | `cache` | the loads that miss the cache of a multiprocessor |
 //! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
@@ -18,9 +20,11 @@
 //! Not modelled: how blocks share the second-level cache, and instructions for addresses and
 //! conditions beyond a constant share.
 
+mod branches;
 mod cache;
 mod lanes;
 mod model;
+mod statement;
 mod total;
 mod walk;
 

@@ -123,10 +123,11 @@ fn a_wide_access_is_one_instruction() {
         expected(&source, &[("N", 4_194_308)], &steps).kernels[0].issue
     };
     let wide = issue("A(i)", "vectorize");
-    assert!(wide * 3.0 < issue("A(i)", "unroll"));
+    // The addresses of unrolled iterations differ by constants, so they are computed once.
+    assert!(wide * 1.5 < issue("A(i)", "unroll"));
     // Shifted or conditional elements are loaded one by one; the store stays as wide as before.
     for apart in ["A(i + 1)", "A(i) + A(i + 1)", "i > 5 ? A(i) : 0"] {
-        assert!(issue(apart, "vectorize") > 2.0 * wide, "{apart}");
+        assert!(issue(apart, "vectorize") > 1.3 * wide, "{apart}");
         assert!(issue(apart, "vectorize") < 0.9 * issue(apart, "unroll"), "{apart}");
     }
 }

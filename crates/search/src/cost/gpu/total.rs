@@ -16,7 +16,7 @@ const MAX_BLOCKS: f64 = 32.0;
 const RESERVED_SHARED_BYTES: f64 = 1024.0;
 /// The number of warp instructions that a multiprocessor issues in a cycle. The hardware can issue
 /// four, but executes more instructions than the loops show.
-const SCHEDULERS: f64 = 1.9;
+const SCHEDULERS: f64 = 3.0;
 /// The latency of memory in cycles, and the cycles of one step of a block's reduction, in which all
 /// threads wait at a barrier and start again.
 const MEMORY_LATENCY: f64 = 1000.0;
@@ -39,7 +39,8 @@ const BANDWIDTH_SHARE: f64 = 0.9;
 /// The slowdown by spills. If a thread needs more registers than it may have, the rest is in
 /// memory, and instructions on that rest take this many times as long.
 const SPILL_SLOWDOWN: f64 = 70.0;
-/// The share of the other units' time that does not overlap with the busiest unit.
+/// The share of the other units' time that does not overlap with the busiest unit where there are
+/// many warps. A single warp does one thing after the other.
 const NOT_OVERLAPPED: f64 = 0.09;
 
 /// Computes the parts of a kernel's time.
@@ -97,6 +98,8 @@ struct UnitCycles {
     shared: f64,
     sectors: f64,
     latency: f64,
+    /// The share of the other parts' cycles that add to those of the longest part.
+    not_overlapped: f64,
 }
 
 /// The cycles in which some blocks move sectors: as many as the cache delivers, but not fewer than
@@ -115,7 +118,9 @@ impl UnitCycles {
         let exposed_waits = (block.waits - block.prefetched_waits).max(0.0) / 2.0;
         let waiting =
             exposed_waits * MEMORY_LATENCY + block.waits * BARRIER_CYCLES + WAVE_LATENCIES * MEMORY_LATENCY;
+        let warps = blocks * (block.threads / gpu.warp.max(1) as f64).ceil();
         UnitCycles {
+            not_overlapped: NOT_OVERLAPPED.max(1.0 / warps.max(1.0)),
             compute: blocks * block.arithmetic * slower / lanes,
             issue: blocks * block.instructions * slower / SCHEDULERS,
             shared: blocks * block.bank_accesses * BANK_ACCESS_CYCLES,
@@ -128,6 +133,6 @@ impl UnitCycles {
     fn total(&self) -> f64 {
         let all = [self.compute, self.issue, self.shared, self.sectors, self.latency];
         let most = all.iter().copied().fold(0.0, f64::max);
-        most + NOT_OVERLAPPED * (all.iter().sum::<f64>() - most)
+        most + self.not_overlapped * (all.iter().sum::<f64>() - most)
     }
 }

@@ -1,0 +1,97 @@
+//! Estimates how many warps take a branch ([`Path`]).
+//!
+//! A warp takes a branch if one of its threads does. Conditions depend on loops in ways that are
+//! easier to try than to derive, so they are evaluated for a sample of the warps and iterations.
+
+use tilewright_ir::nest::{Atom, IndexExpr, LoopVarId};
+
+/// The number of samples. A branch that none of them takes is taken by few warps.
+const SAMPLES: usize = 48;
+const LEAST_SHARE: f64 = 0.25 / SAMPLES as f64;
+/// The threads of a warp that are looked at, as shares of the warp.
+const LANES: [f64; 4] = [0.0, 0.3, 0.7, 0.999];
+/// The assumed share of warps that take the unlikely side of a branch whose condition depends on
+/// data or sizes.
+const UNLIKELY: f64 = 0.05;
+/// The multiples of the square root of a prime are spread evenly between whole numbers, and those of
+/// several primes independently of each other.
+const PRIMES: [f64; 12] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0];
+
+/// The branches around a statement, each with its conditions and whether they hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path<'a>(Vec<(&'a [IndexExpr], bool)>);
+
+/// The loops of a kernel that a sample chooses iterations of.
+pub(super) struct Iterations<'l> {
+    /// The loops other than those over threads.
+    pub others: &'l [(LoopVarId, i64)],
+    /// The loops over threads, the fastest-varying one first.
+    pub threads: &'l [(LoopVarId, i64)],
+    /// The number of threads of a warp.
+    pub warp: i64,
+}
+
+impl<'a> Path<'a> {
+    /// Enters a branch.
+    pub fn push(&mut self, conditions: &'a [IndexExpr], hold: bool) {
+        self.0.push((conditions, hold));
+    }
+
+    /// Leaves the last branch.
+    pub fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    /// The share of the warps and iterations that take all branches.
+    pub fn share(&self, iterations: &Iterations) -> f64 {
+        let is_known =
+            |(conditions, _): &&(&[IndexExpr], bool)| iterations.value(conditions, 0, 0.0).is_some();
+        let unknown = self.0.iter().filter(|own| !is_known(own) && !own.1).count();
+        let known: Vec<_> = self.0.iter().filter(is_known).collect();
+        if known.is_empty() {
+            return UNLIKELY.powi(unknown as i32);
+        }
+        let takes = |sample: usize, lane: f64| {
+            known.iter().all(|(conditions, hold)| iterations.value(conditions, sample, lane) == Some(*hold))
+        };
+        let taken = (0..SAMPLES).filter(|sample| LANES.iter().any(|lane| takes(*sample, *lane))).count();
+        (taken as f64 / SAMPLES as f64).max(LEAST_SHARE) * UNLIKELY.powi(unknown as i32)
+    }
+}
+
+impl Iterations<'_> {
+    /// Whether all conditions hold in a sample; `None` if that depends on data or sizes.
+    fn value(&self, conditions: &[IndexExpr], sample: usize, lane: f64) -> Option<bool> {
+        let mut leaf = |atom: &Atom| match atom {
+            Atom::Var(var) => self.iteration(*var, sample, lane),
+            _ => None,
+        };
+        let mut all = true;
+        for condition in conditions {
+            all &= condition.eval(&mut leaf)? >= 0;
+        }
+        Some(all)
+    }
+
+    /// The iteration of a loop in a sample. Each loop has a sequence of its own.
+    fn iteration(&self, var: LoopVarId, sample: usize, lane: f64) -> Option<i64> {
+        let spread = |position: usize, trips: i64| {
+            let step = PRIMES[position % PRIMES.len()].sqrt();
+            ((step * (sample as f64 + 0.5)).fract() * trips as f64) as i64
+        };
+        if let Some(position) = self.others.iter().position(|(own, _)| *own == var) {
+            return Some(spread(position, self.others[position].1));
+        }
+        let all: i64 = self.threads.iter().map(|(_, trips)| trips).product();
+        let warps = (all + self.warp - 1) / self.warp.max(1);
+        let thread = spread(self.others.len(), warps) * self.warp + (lane * self.warp as f64) as i64;
+        let mut rest = thread.min(all - 1);
+        for (own, trips) in self.threads {
+            if *own == var {
+                return Some(rest % trips);
+            }
+            rest /= (*trips).max(1);
+        }
+        None
+    }
+}
