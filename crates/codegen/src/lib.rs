@@ -18,6 +18,7 @@ use tilewright_ir::nest::BufferId;
 
 pub mod c_family;
 mod contract;
+mod division;
 mod idiom;
 mod llvm;
 mod memory_plan;

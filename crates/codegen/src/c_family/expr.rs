@@ -8,10 +8,11 @@ use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};
 
 use super::c_expr::CExpr;
 use super::dialect::Dialect;
-use super::integer::shift_count;
+use super::integer::{power_of_two, shift_count};
 use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
+use crate::division::Reciprocal;
 
 /// The value that a store puts into its target.
 pub(super) enum StoredValue {
@@ -118,6 +119,18 @@ impl Emitter<'_> {
         let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
         if let Some(count) = shift_count(op, &pair[1]) {
             return Ok(self.shift_by_number(op, left, count, dtype));
+        }
+        if let Some(shift) = power_of_two(op, &pair[1]) {
+            return Ok(self.divide_by_power_of_two(op, left, shift, dtype));
+        }
+        if self.unit.dialect.has_fast_multiply_add()
+            && let Some(by) = Reciprocal::of(op, pair)
+        {
+            let numbers = [by.divisor, by.reciprocal];
+            let [divisor, reciprocal] =
+                numbers.map(|number| self.float_literal(f64::from(number), DType::Float32));
+            let function = self.require_helper(Helper::Quotient, DType::Float32);
+            return Ok(CExpr::call(&function, &[left, divisor, reciprocal]));
         }
         Ok(self.binary(op, &left, &right, dtype))
     }

@@ -23,7 +23,35 @@ pub(super) fn shift_count(op: BinaryOp, count: &Expr) -> Option<i128> {
     }
 }
 
+/// The logarithm of the divisor of an integer quotient or remainder, if it is a power of two.
+pub(super) fn power_of_two(op: BinaryOp, divisor: &Expr) -> Option<u32> {
+    match &divisor.kind {
+        ExprKind::Literal(Number::Int(number))
+            if matches!(op, BinaryOp::Div | BinaryOp::Mod) && divisor.dtype.is_integer() =>
+        {
+            (*number > 0 && number.count_ones() == 1).then(|| number.trailing_zeros())
+        }
+        _ => None,
+    }
+}
+
 impl Emitter<'_> {
+    /// Writes the quotient by a power of two, rounded toward minus infinity, or the remainder that
+    /// belongs to it.
+    pub(super) fn divide_by_power_of_two(
+        &mut self,
+        op: BinaryOp,
+        value: CExpr,
+        shift: u32,
+        dtype: DType,
+    ) -> CExpr {
+        if op == BinaryOp::Div {
+            return self.shift_by_number(BinaryOp::ShiftRight, value, i128::from(shift), dtype);
+        }
+        let ones = self.literal(Number::Int((1 << shift) - 1), dtype);
+        wrapping(self.unit.dialect, BinaryOp::BitAnd, value, ones, dtype)
+    }
+
     /// Writes a shift by a number below the width. C shifts a signed number to the right with
     /// copies of its sign, in both dialects.
     pub(super) fn shift_by_number(&mut self, op: BinaryOp, value: CExpr, count: i128, dtype: DType) -> CExpr {

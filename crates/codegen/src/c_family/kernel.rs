@@ -257,7 +257,15 @@ impl KernelWriter<'_> {
         if shared_bytes > 0 {
             self.kernels.push_str(&format!("  {}\n", unit.dialect.shared_declaration(shared_bytes)));
         }
+        // A thread stores the number of a failed check once, at the end.
+        let is_checked = arguments.contains(&Argument::Status);
+        if is_checked {
+            self.kernels.push_str("  int tw_failed = 0;\n");
+        }
         self.kernels.push_str(&text);
+        if is_checked {
+            self.kernels.push_str("  if (tw_failed != 0) *status = tw_failed;\n");
+        }
         self.kernels.push_str("}\n");
         Ok(Launch {
             kernel,

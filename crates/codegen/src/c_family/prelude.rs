@@ -32,6 +32,8 @@ pub(super) enum Helper {
     ShiftRight,
     /// The power of integers, which wraps. A negative exponent gives 0.
     Power,
+    /// The quotient of a small integer by a number, given the reciprocal of the number.
+    Quotient,
     /// The square of a float.
     Square,
     /// The number of bits that are set.
@@ -92,6 +94,7 @@ impl Helper {
             Helper::ShiftLeft => "tw_shift_left",
             Helper::ShiftRight => "tw_shift_right",
             Helper::Power => "tw_power",
+            Helper::Quotient => "tw_quotient",
             Helper::Square => "tw_square",
             Helper::Popcount => "tw_popcount",
             Helper::Clz => "tw_clz",
@@ -174,6 +177,10 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
         | Helper::Clz
         | Helper::Ctz
         | Helper::Philox => integer::function(dialect, helper, dtype),
+        Helper::Quotient => format!(
+            "{head} {t} {own}({t} x, {t} by, {t} reciprocal) {{\n  {t} rough = x * reciprocal;\n  return fma{f}(fma{f}(-rough, \
+             by, x), reciprocal, rough);\n}}\n"
+        ),
         Helper::Square => format!("{head} {t} {own}({t} x) {{ return x * x; }}\n"),
         Helper::IsNan => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
         Helper::SaturatedIndex => {
@@ -186,15 +193,12 @@ pub(super) fn function(dialect: Dialect, helper: Helper, dtype: DType) -> String
         Helper::LoadHalf => load_half(dialect, dtype, head),
         Helper::StoreHalf => store_half(dialect, dtype, head),
         Helper::CopyAsync(bytes) => copy_async(&own, bytes),
-        // Returns the subscript, or sets the status to the failed check's number and returns 0.
-        Helper::Checked => {
-            let long = dialect.value_type(DType::Int64);
-            let global = dialect.global();
-            format!(
-                "{head} {t} {own}({t} at, {t} extent, {global}{long}* status, int check) {{\n  if (at >= 0 && at < extent) \
-                 return at;\n  *status = check;\n  return 0;\n}}\n"
-            )
-        }
+        // Returns the subscript, or notes the failed check's number and returns 0. Without a branch
+        // and without a store to memory, compilers see which checks are the same.
+        Helper::Checked => format!(
+            "{head} {t} {own}({t} at, {t} extent, int* failed, int check) {{\n  bool fits = at >= 0 && at < extent;\n  \
+             *failed = fits ? *failed : check;\n  return fits ? at : 0;\n}}\n"
+        ),
         Helper::Packed(operation) => packed::function(dialect, operation, dtype),
         Helper::Total(op, group) => combine::function(dialect, (op, group), dtype, head),
     }

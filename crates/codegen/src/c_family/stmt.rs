@@ -347,7 +347,7 @@ impl<'a> Emitter<'a> {
             at = CExpr::conditional(&holds, &at, &self.number(-1));
         }
         let extent = self.number(buffer.shape[dimension]);
-        let arguments = [at, extent, CExpr::atom("status"), CExpr::atom(number.to_string())];
+        let arguments = [at, extent, CExpr::atom("&tw_failed"), CExpr::atom(number.to_string())];
         Ok(in_width_of_offsets(self, CExpr::call(&function, &arguments)))
     }
 

@@ -7,14 +7,15 @@
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::IntValue;
+use inkwell::values::{InstructionOpcode, IntValue};
 use tilewright_ir::nest::{Expr, ExprKind, IndexExpr, Store};
-use tilewright_ir::{BinaryOp, DType};
+use tilewright_ir::{BinaryOp, DType, Number};
 
 use super::arith::{StoredValue, constant_of};
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, element_type, lanes_of};
 use crate::contract::{self, FusedSum, Product};
+use crate::division::Reciprocal;
 
 /// The maximum cost of an operand that is computed even where a branch could skip it.
 const MAX_EAGER_COST: usize = 8;
@@ -62,8 +63,25 @@ impl<'ctx> Emitter<'ctx, '_> {
         if let Some(sum) = contract::fused_sum(self.nest, op, operands) {
             return self.fused_sum(&sum);
         }
+        if self.machine.has_fma
+            && let Some(by) = Reciprocal::of(op, operands)
+        {
+            return self.quotient(&operands[0], by);
+        }
         let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
         Ok(self.binary(op, left, right, operands[0].dtype))
+    }
+
+    /// Emits a quotient as products.
+    fn quotient(&mut self, dividend: &Expr, by: Reciprocal) -> Emit<Value<'ctx>> {
+        let x = self.expr(dividend)?;
+        let [divisor, reciprocal] = [by.divisor, by.reciprocal].map(|number| {
+            let value = self.literal(Number::Float(f64::from(number)), DType::Float32);
+            lanes_of(x).map_or(value, |lanes| self.ops.splat(value, lanes))
+        });
+        let rough = self.ops.binary(InstructionOpcode::FMul, x, reciprocal);
+        let rest = self.ops.elementwise("llvm.fma", &[self.negated(rough), divisor, x]);
+        Ok(self.ops.elementwise("llvm.fma", &[rest, reciprocal, rough]))
     }
 
     fn fused_sum(&mut self, sum: &FusedSum<'_>) -> Emit<Value<'ctx>> {

@@ -7,7 +7,7 @@
 //! ([`LoadGroup`]).
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tilewright_ir::BinaryOp;
 use tilewright_ir::nest::{Access, Atom, Expr, ExprKind, IndexExpr, LoopKind, LoopVarId, Scope, Store};
@@ -26,9 +26,13 @@ const INDEX_DIVISION: f64 = 5.0;
 const INDEX_MINIMUM: f64 = 1.0;
 /// The number of instructions of a use of the division unit.
 const DIVISION: f64 = 8.0;
+/// The number of instructions that cut a result to 8 or 16 bits, where that is needed.
+const NARROWING: f64 = 0.5;
 /// An access to a register buffer that is in memory, as a number of dependent instructions.
 const LOCAL_MEMORY_STEPS: f64 = 8.0;
 
+/// The most combinations of iterations for which a condition is evaluated.
+const MOST_COMBINATIONS: i64 = 256;
 /// The bytes of a table that stays in the cache of a multiprocessor from block to block.
 const SMALL_TABLE: f64 = 65536.0;
 
@@ -67,10 +71,17 @@ struct Value {
     is_constant: bool,
 }
 
+/// A load, and the share of the iterations that execute it where that is known at compile time.
+struct Load<'e> {
+    access: Cow<'e, Access>,
+    kind: AccessKind,
+    share: f64,
+}
+
 /// Loads of one buffer whose subscripts differ by constants alone, such as those of a stencil.
 struct LoadGroup<'e> {
     /// The loads as they are away from borders.
-    members: Vec<(Cow<'e, Access>, AccessKind)>,
+    members: Vec<Load<'e>>,
     /// The least and the greatest constant of each subscript.
     offsets: Vec<(i64, i64)>,
     /// The number of addresses that must be computed: one, and one for each load at a border.
@@ -110,6 +121,11 @@ impl Walk<'_> {
     /// Counts the operations of a value. Divisions and functions take several instructions, and
     /// values that unrolled iterations share count once.
     fn operations(&mut self, expr: &Expr, shared: &Shares, warps: f64) -> Value {
+        if let ExprKind::Select(arms) = &expr.kind
+            && let Some(taken) = self.decided_share(&arms[0])
+        {
+            return self.decided_operations(arms, taken, shared, warps);
+        }
         let operands: Vec<Value> =
             expr.operands().iter().map(|operand| self.operations(operand, shared, warps)).collect();
         let value = Value {
@@ -124,9 +140,25 @@ impl Walk<'_> {
         if !value.is_constant && !expr.operands().is_empty() {
             let cost = operation_cost(expr);
             let distinct = shared.get(&std::ptr::from_ref(expr)).copied().unwrap_or(1.0);
-            self.operate(distinct * (cost.instructions + DIVISION * cost.divisions), value.loops, warps);
+            let narrow = if wraps_to_narrow(expr) { NARROWING } else { 0.0 };
+            let instructions = cost.instructions + DIVISION * cost.divisions + narrow;
+            self.operate(distinct * instructions, value.loops, warps);
         }
         value
+    }
+
+    /// Counts the operations of both sides of a selection, each for its share of the iterations.
+    fn decided_operations(&mut self, arms: &[Expr; 3], taken: f64, shared: &Shares, warps: f64) -> Value {
+        let before = self.share;
+        self.share = before * taken;
+        let then = self.operations(&arms[1], shared, warps);
+        self.share = before * (1.0 - taken);
+        let otherwise = self.operations(&arms[2], shared, warps);
+        self.share = before;
+        Value {
+            loops: then.loops.with(otherwise.loops),
+            is_constant: then.is_constant && otherwise.is_constant,
+        }
     }
 
     /// The loops that a value without operands depends on.
@@ -211,23 +243,70 @@ impl Walk<'_> {
     fn load_groups<'e>(&self, value: &'e Expr) -> Vec<LoadGroup<'e>> {
         let certain = value.certain_loads();
         let is_uniform = self.has_uniform_condition(value);
-        let mut seen: BTreeSet<&Access> = BTreeSet::new();
+        let mut shares: BTreeMap<&Access, f64> = BTreeMap::new();
+        self.visit_shares(value, 1.0, &mut |access, share| {
+            let known = shares.entry(access).or_default();
+            *known = (*known + share).min(1.0);
+        });
         let mut groups: Vec<LoadGroup<'e>> = Vec::new();
-        value.visit_reads(&mut |access| {
-            if !seen.insert(access) {
-                return;
-            }
+        for (access, share) in shares {
             let kind = match is_uniform || certain.contains(&access) {
                 true => AccessKind::Load,
                 false => AccessKind::GuardedLoad,
             };
-            let plain = away_from_borders(access);
-            match groups.iter_mut().find(|group| group.includes(&plain)) {
-                Some(group) => group.add(plain, kind),
-                None => groups.push(LoadGroup::new(plain, kind)),
+            let load = Load { access: away_from_borders(access), kind, share };
+            match groups.iter_mut().find(|group| group.includes(&load.access)) {
+                Some(group) => group.add(load),
+                None => groups.push(LoadGroup::new(load)),
             }
-        });
+        }
         groups
+    }
+
+    /// Calls `visit` for every load of a value with the share of the iterations that execute it.
+    fn visit_shares<'e>(&self, value: &'e Expr, share: f64, visit: &mut dyn FnMut(&'e Access, f64)) {
+        match &value.kind {
+            ExprKind::Load(_) | ExprKind::Index(_) => value.visit_reads(&mut |access| visit(access, share)),
+            ExprKind::Select(arms) if let Some(taken) = self.decided_share(&arms[0]) => {
+                for (arm, part) in [(&arms[1], taken), (&arms[2], 1.0 - taken)] {
+                    if part > 0.0 {
+                        self.visit_shares(arm, share * part, visit);
+                    }
+                }
+            }
+            _ => value.operands().iter().for_each(|operand| self.visit_shares(operand, share, visit)),
+        }
+    }
+
+    /// The share of the iterations for which a condition holds, if it depends on loops alone that are
+    /// written out: a compiler then keeps one side of each copy.
+    fn decided_share(&self, condition: &Expr) -> Option<f64> {
+        let trips = self.written_out_trips();
+        let mut vars: BTreeSet<LoopVarId> = BTreeSet::new();
+        let mut is_known = true;
+        condition.visit_indices(&mut |index| {
+            vars.extend(index.vars());
+            is_known &= !index.has_data();
+        });
+        let mut combinations = 1;
+        for var in &vars {
+            combinations *= *trips.get(var)? as i64;
+        }
+        if !is_known || combinations > MOST_COMBINATIONS {
+            return None;
+        }
+        let mut taken = 0;
+        for combination in 0..combinations {
+            let mut rest = combination;
+            let values = vars.iter().map(|var| {
+                let count = trips[var] as i64;
+                let value = rest % count;
+                rest /= count;
+                (*var, value)
+            });
+            taken += i64::from(holds(condition, &values.collect())?);
+        }
+        Some(taken as f64 / combinations as f64)
     }
 
     /// Whether a value is a selection whose condition is the same for all lanes of the vector, so
@@ -239,24 +318,16 @@ impl Walk<'_> {
 
     /// Counts loads of neighbouring elements. What unrolled iterations share is loaded once.
     fn load(&mut self, group: &LoadGroup<'_>, warps: f64) {
-        let trips = self.written_out_trips();
-        let region = |access: &Access| Region::of(access, &|var| trips.get(&var).copied().unwrap_or(1.0));
-        let mut all = region(&group.members[0].0);
-        group.members.iter().skip(1).for_each(|(access, _)| all.join(&region(access)));
-        let copies = |access: &Access| -> f64 {
-            let mentioned =
-                trips.iter().filter(|(var, _)| access.indices.iter().any(|own| own.mentions(**var)));
-            mentioned.map(|(_, trips)| trips).product()
-        };
-        let each: f64 = group.members.iter().map(|(access, _)| copies(access)).sum();
-        let distinct = (all.elements() / each).min(1.0);
-        let first = &*group.members[0].0;
+        let distinct = self.distinct_share(group);
+        let first = &*group.members[0].access;
         let is_global = self.is_global(first);
         self.addresses(group.addresses, first, warps);
         let fetched = if is_global { self.fetched_sectors(group) } else { 0.0 };
-        let requested: Vec<(f64, f64)> =
-            group.members.iter().map(|(access, kind)| self.request(access, *kind, distinct, warps)).collect();
-        let all_requested: f64 = requested.iter().map(|(_, sectors)| sectors).sum();
+        let mut requested = Vec::new();
+        for own in &group.members {
+            requested.push(self.request(&own.access, own.kind, distinct * own.share, warps));
+        }
+        let all_requested: f64 = requested.iter().map(|(_, sectors): &(f64, f64)| sectors).sum();
         // Rounds that find everything in the cache of the multiprocessor do not wait.
         let missing = (fetched / all_requested.max(1.0)).min(1.0);
         for (rounds, sectors) in requested.iter().filter(|_| is_global) {
@@ -264,10 +335,25 @@ impl Walk<'_> {
         }
     }
 
+    /// The share of the loads of a group that remain if unrolled iterations and other loads share
+    /// what they load.
+    fn distinct_share(&self, group: &LoadGroup<'_>) -> f64 {
+        let trips = self.written_out_trips();
+        let region = |own: &Load| Region::of(&own.access, &|var| trips.get(&var).copied().unwrap_or(1.0));
+        let mut all = region(&group.members[0]);
+        group.members.iter().skip(1).for_each(|own| all.join(&region(own)));
+        let copies = |own: &Load| -> f64 {
+            let mentions = |var: &LoopVarId| own.access.indices.iter().any(|index| index.mentions(*var));
+            own.share * trips.iter().filter(|(var, _)| mentions(var)).map(|(_, trips)| trips).product::<f64>()
+        };
+        let each: f64 = group.members.iter().map(copies).sum();
+        (all.elements() / each).min(1.0)
+    }
+
     /// The sectors that loads fetch because the cache of the multiprocessor does not have them. What
     /// all blocks of a multiprocessor load is there after the first of them, if it is little.
     fn fetched_sectors(&mut self, group: &LoadGroup<'_>) -> f64 {
-        let (access, spans) = (&*group.members[0].0, group.spans());
+        let (access, spans) = (&*group.members[0].access, group.spans());
         let of_block = self.share * cache::fetched_sectors(self.nest, access, &spans, &self.loops_of_block());
         let of_all = self.touch(access, &spans);
         if of_all > SMALL_TABLE {
@@ -344,31 +430,68 @@ impl Walk<'_> {
 }
 
 impl<'e> LoadGroup<'e> {
-    fn new(access: Cow<'e, Access>, kind: AccessKind) -> LoadGroup<'e> {
-        let offsets = access.indices.iter().map(|index| (index.constant_part(), index.constant_part()));
-        LoadGroup { offsets: offsets.collect(), addresses: 1, members: vec![(access, kind)] }
+    fn new(load: Load<'e>) -> LoadGroup<'e> {
+        let offsets = load.access.indices.iter().map(|index| (index.constant_part(), index.constant_part()));
+        LoadGroup { offsets: offsets.collect(), addresses: 1, members: vec![load] }
     }
 
     /// Whether a load differs from those of the group by constants alone.
     fn includes(&self, access: &Access) -> bool {
-        let own = &self.members[0].0;
+        let own = &self.members[0].access;
         let same = |(one, other): (&IndexExpr, &IndexExpr)| one.terms() == other.terms();
         own.tensor == access.tensor && own.indices.iter().zip(&access.indices).all(same)
     }
 
-    fn add(&mut self, access: Cow<'e, Access>, kind: AccessKind) {
-        for (index, (least, most)) in access.indices.iter().zip(&mut self.offsets) {
+    fn add(&mut self, load: Load<'e>) {
+        for (index, (least, most)) in load.access.indices.iter().zip(&mut self.offsets) {
             *least = index.constant_part().min(*least);
             *most = index.constant_part().max(*most);
         }
-        self.addresses += usize::from(matches!(access, Cow::Owned(_)));
-        self.members.push((access, kind));
+        self.addresses += usize::from(matches!(load.access, Cow::Owned(_)));
+        self.members.push(load);
     }
 
     /// The distance between the first and the last load along each dimension.
     fn spans(&self) -> Vec<i64> {
         self.offsets.iter().map(|(least, most)| most - least).collect()
     }
+}
+
+/// Whether the result of an operation is cut to fewer bits than the registers have.
+fn wraps_to_narrow(expr: &Expr) -> bool {
+    let wraps = matches!(
+        &expr.kind,
+        ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::ShiftLeft, _)
+    );
+    wraps && expr.dtype.is_integer() && expr.dtype.bits() < 32
+}
+
+/// Whether a condition on subscripts holds for these values of the loops; `None` for other
+/// conditions.
+fn holds(condition: &Expr, values: &HashMap<LoopVarId, i64>) -> Option<bool> {
+    let number = |expr: &Expr| match &expr.kind {
+        ExprKind::Literal(number) => Some(number.as_f64()),
+        ExprKind::Index(index) => {
+            let mut leaf = |atom: &Atom| match atom {
+                Atom::Var(var) => values.get(var).copied(),
+                _ => None,
+            };
+            Some(index.eval(&mut leaf)? as f64)
+        }
+        _ => None,
+    };
+    let ExprKind::Binary(op, pair) = &condition.kind else { return None };
+    Some(match op {
+        BinaryOp::And => holds(&pair[0], values)? && holds(&pair[1], values)?,
+        BinaryOp::Or => holds(&pair[0], values)? || holds(&pair[1], values)?,
+        BinaryOp::Less => number(&pair[0])? < number(&pair[1])?,
+        BinaryOp::LessEqual => number(&pair[0])? <= number(&pair[1])?,
+        BinaryOp::Greater => number(&pair[0])? > number(&pair[1])?,
+        BinaryOp::GreaterEqual => number(&pair[0])? >= number(&pair[1])?,
+        BinaryOp::Equal => number(&pair[0])? == number(&pair[1])?,
+        BinaryOp::NotEqual => number(&pair[0])? != number(&pair[1])?,
+        _ => return None,
+    })
 }
 
 /// The access without the borders that its subscripts are clamped to.
