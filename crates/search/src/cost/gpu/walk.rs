@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
 
     fn run_loop(&mut self, own: &'a For) {
         let trips = own.extent.as_constant().unwrap_or(1).max(0) as f64;
-        let is_written_out = is_written_out(own);
+        let is_written_out = self.is_written_out(own);
         match own.kind {
             LoopKind::Block(_) => self.block.blocks *= trips,
             LoopKind::Thread(_) => {
@@ -181,6 +181,15 @@ impl<'a> Walk<'a> {
         self.loops.push(EnclosingLoop { var: own.var, kind, trips, is_fixed });
         self.stmts(&own.body);
         self.loops.pop();
+    }
+
+    /// Whether a compiler writes out a serial loop: all iterations of a short one, unless the loops
+    /// around it already make many copies.
+    fn is_written_out(&self, own: &For) -> bool {
+        let trips = own.extent.as_constant().map_or(f64::INFINITY, |trips| trips as f64);
+        let outer = self.loops.iter().filter(|own| own.kind == LoopKind::Unrolled);
+        let all = outer.map(|own| own.trips).product::<f64>() * trips * copies(&own.body);
+        own.kind == LoopKind::Serial && trips <= MOST_UNROLLED_TRIPS && all <= MOST_COPIES
     }
 
     /// How often one thread of a block runs the current statement.
@@ -309,12 +318,6 @@ impl<'a> Walk<'a> {
         let found = found.filter(|own| !vector_only || wide(own));
         found.map(|own| (own.var, own.trips as i64)).collect()
     }
-}
-
-/// Whether a compiler writes out a serial loop: all iterations of a short one.
-fn is_written_out(own: &For) -> bool {
-    let trips = own.extent.as_constant().map_or(f64::INFINITY, |trips| trips as f64);
-    own.kind == LoopKind::Serial && trips <= MOST_UNROLLED_TRIPS && trips * copies(&own.body) <= MOST_COPIES
 }
 
 /// The number of statements that are left if all loops are written out; infinite if a loop or a
