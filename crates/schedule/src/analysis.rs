@@ -50,7 +50,7 @@ fn linear_stride<I: Ids>(place: &IndexExpr<I>, var: I::Var) -> Option<i64> {
 
 /// The largest distance between the elements of neighbouring lanes for which whole vectors and a
 /// shuffle are cheaper than a load for each lane.
-const LONGEST_SHUFFLED_STEP: i64 = 4;
+pub(crate) const LONGEST_SHUFFLED_STEP: i64 = 4;
 
 /// Returns true when neighbouring iterations use elements that are close together, so that a vector
 /// of them takes a few loads and a shuffle, as in `x(2*i + 1)` and `x(i/2)`. Borders do not count.

@@ -108,8 +108,23 @@ const EXPM1_F64: [f64; 11] = [
 /// eˣ.
 pub(super) fn exp<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, high) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
-    let x = x.at_least(low).at_most(high);
-    if x.can_be_scaled() { exp_scaled(x) } else { exp_in_range(x) }
+    unless_vanishing(x, low, |x| {
+        let x = x.at_most(high);
+        if x.can_be_scaled() { exp_scaled(x) } else { exp_in_range(x) }
+    })
+}
+
+/// A power of x that rounds to 0 below a limit, and is computed elsewhere. Processors take a hundred
+/// times as long for products that are too small for a number, and masks such as those of attention
+/// make many: `exp(-inf)`.
+fn unless_vanishing<'ctx, 'm>(
+    x: Lanes<'ctx, 'm>,
+    low: f64,
+    power: impl FnOnce(Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm>,
+) -> Lanes<'ctx, 'm> {
+    let vanishes = x.less(low);
+    let value = power(vanishes.select(x.constant(0.0), x));
+    vanishes.select(x.constant(0.0), value)
 }
 
 /// eˣ for x within the range, on machines with a multiplication by 2ⁿ. Steps of ln2 need a
@@ -162,11 +177,13 @@ pub(super) fn exp2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
 /// too.
 pub(super) fn exp2_of_sum<'ctx, 'm>(x: Lanes<'ctx, 'm>, rest: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, high) = x.precision.pick((-151.0, 129.0), (-1076.0, 1025.0));
-    let x = x.at_least(low).at_most(high);
-    let half = x.round_scaled(0.5, x.precision.bias());
-    let r = x.reduce(half.number, &[2.0]) + rest;
-    let scale = half.power_of_two();
-    r.polynomial(x.precision.pick(&EXP2_F32, &EXP2_F64)) * scale * scale
+    unless_vanishing(x, low, |x| {
+        let x = x.at_most(high);
+        let half = x.round_scaled(0.5, x.precision.bias());
+        let r = x.reduce(half.number, &[2.0]) + rest;
+        let scale = half.power_of_two();
+        r.polynomial(x.precision.pick(&EXP2_F32, &EXP2_F64)) * scale * scale
+    })
 }
 
 /// eˣ - 1.
@@ -213,6 +230,6 @@ pub(super) fn cosh<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
 /// 1 / (1 + e⁻ˣ). For negative x the code computes eˣ / (1 + eˣ), which preserves denormal results.
 pub(super) fn sigmoid<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, _) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
-    let e = exp_in_range((-x.abs()).at_least(low));
+    let e = unless_vanishing(-x.abs(), low, exp_in_range);
     x.less(0.0).select(e, 1.0) / (e + 1.0)
 }

@@ -5,7 +5,7 @@ use tilewright_ir::nest::{Access, LoopKind, LoopVarId};
 use tilewright_target::Cpu;
 
 use super::pack::LEAST_PACKED_USES;
-use crate::analysis::{Stride, is_shuffled, operations};
+use crate::analysis::{LONGEST_SHUFFLED_STEP, Stride, is_shuffled, operations};
 use crate::default::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations_per_lane;
@@ -91,12 +91,16 @@ impl Planner<'_, Cpu> {
             Stride::Elements(1) => 3,
             // Stores that happen only once for each reduction cost little.
             _ if self.reduction_trips(statement) >= LEAST_PACKED_USES => -1,
-            _ => -4,
+            Stride::Elements(step) if step.abs() <= LONGEST_SHUFFLED_STEP => -4,
+            // Lines far apart are written piece by piece, and often compete for the same places of
+            // a cache.
+            _ => -8,
         };
         let read = |read: &Access| match self.stride(read, var) {
             Stride::Elements(1) => 2,
             Stride::Elements(0) => 1,
             _ if self.is_worth_packing(statement, read, var) => 1,
+            Stride::Elements(step) if step.abs() <= LONGEST_SHUFFLED_STEP => 0,
             _ if is_shuffled(&read.indices, var) => 0,
             _ => -6,
         };

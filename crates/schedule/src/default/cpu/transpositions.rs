@@ -21,11 +21,15 @@ const TILE: i64 = 32;
 /// The fewest points for which tiles pay. Smaller tensors stay in the first-level cache.
 const LEAST_POINTS: f64 = 8192.0;
 
+/// The fewest rows of a tile.
+const LEAST_ROWS: i64 = 8;
+
 impl Planner<'_, Cpu> {
     /// Tiles the two loops of a transposition, and vectorises the one along which it writes.
     /// Returns false where the statement is none.
     pub(super) fn tile_transposition(&mut self, statement: StatementId) -> bool {
         let Some((written, read)) = self.transposed_loops(statement) else { return false };
+        let read_trips = self.trips(read);
         let (written, read) = (self.loop_name(written), self.loop_name(read));
         let own: Vec<LoopName> =
             self.draft.loops_owned_by(statement).into_iter().map(|var| self.loop_name(var)).collect();
@@ -37,10 +41,15 @@ impl Planner<'_, Cpu> {
             outer: part(name, "o").name,
             inner: vec![(part(name, "i").name, TILE)],
         };
-        let tile = [part(&read, "o"), part(&written, "o"), part(&read, "i"), part(&written, "i")];
-        let order: Vec<LoopName> = others.chain(tile).collect();
+        // A strip of another loop may be as short as a tile already.
+        let (rows_outside, rows) = match read_trips > TILE {
+            true => (Some(part(&read, "o")), part(&read, "i")),
+            false => (None, read.clone()),
+        };
+        let tile = [part(&written, "o"), rows, part(&written, "i")];
+        let order: Vec<LoopName> = others.chain(rows_outside).chain(tile).collect();
         self.try_step(split(&written))
-            && self.try_step(split(&read))
+            && (read_trips <= TILE || self.try_step(split(&read)))
             && self.arrange(statement, order)
             && self.try_step(Step::Vectorize(part(&written, "i")))
     }
@@ -55,12 +64,15 @@ impl Planner<'_, Cpu> {
         }
         let is_contiguous =
             |access: &Access, var: &LoopVarId| self.stride(access, *var) == Stride::Elements(1);
-        let long: Vec<LoopVarId> = spatial.into_iter().filter(|var| self.trips(*var) > TILE).collect();
-        let written = long.iter().copied().find(|var| is_contiguous(&own.target, var))?;
+        let written = |var: &LoopVarId| self.trips(*var) > TILE && is_contiguous(&own.target, var);
+        let written = spatial.iter().copied().find(written)?;
         let reads = own.reads();
-        let read = long
-            .into_iter()
-            .find(|var| *var != written && reads.iter().any(|read| is_contiguous(read, var)))?;
+        let read = |var: &LoopVarId| {
+            *var != written
+                && self.trips(*var) >= LEAST_ROWS
+                && reads.iter().any(|read| is_contiguous(read, var))
+        };
+        let read = spatial.into_iter().find(read)?;
         Some((written, read))
     }
 
