@@ -95,3 +95,51 @@ impl Iterations<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: LoopVarId = LoopVarId(0);
+    const THREAD: LoopVarId = LoopVarId(1);
+    const ROUND: LoopVarId = LoopVarId(2);
+
+    /// The share of the warps that take branches with these conditions, in blocks of 256 threads.
+    fn share(rounds: i64, branches: &[(IndexExpr, bool)]) -> f64 {
+        let iterations =
+            Iterations { others: &[(BLOCK, 64), (ROUND, rounds)], threads: &[(THREAD, 256)], warp: 32 };
+        let mut path = Path::default();
+        for (condition, hold) in branches {
+            path.push(std::slice::from_ref(condition), *hold);
+        }
+        path.share(&iterations)
+    }
+
+    fn below(var: LoopVarId, limit: i64) -> IndexExpr {
+        IndexExpr::constant(limit - 1).sub(&IndexExpr::var(var))
+    }
+
+    #[test]
+    fn a_warp_takes_a_branch_if_one_of_its_threads_does() {
+        let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.06, "{found} {wanted}");
+        close(share(1, &[(below(BLOCK, 32), true)]), 0.5);
+        close(share(1, &[(below(BLOCK, 16), true)]), 0.25);
+        close(share(1, &[(below(BLOCK, 16), false)]), 0.75);
+        // One of eight warps has the first threads.
+        close(share(1, &[(below(THREAD, 10), true)]), 0.125);
+        // All warps have even threads.
+        let even = IndexExpr::constant(0).sub(&IndexExpr::var(THREAD).modulo(&IndexExpr::constant(2)));
+        close(share(1, &[(even, true)]), 1.0);
+        close(share(1, &[(below(BLOCK, 32), true), (below(THREAD, 128), true)]), 0.25);
+        close(share(6, &[(below(ROUND, 2), true)]), 1.0 / 3.0);
+    }
+
+    #[test]
+    fn loops_are_sampled_independently_of_each_other() {
+        // 1296 elements in rounds of 256 threads.
+        let element = IndexExpr::var(ROUND).scale(256).add(&IndexExpr::var(THREAD));
+        let fits = IndexExpr::constant(1295).sub(&element);
+        let found = share(6, &[(fits, true)]);
+        assert!((found - 41.0 / 48.0).abs() < 0.08, "{found}");
+    }
+}

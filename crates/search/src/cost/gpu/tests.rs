@@ -164,3 +164,56 @@ fn registers_count_for_each_thread_wherever_they_are_allocated() {
     // Whole and partial tiles have versions of their own, of which a thread runs one.
     assert_eq!(resident(1020, "jt"), of_block);
 }
+
+const BLOCKS_OF_256: &str = "split B.i -> o, t:256\nbind B.o -> block.x\nbind B.t -> thread.x";
+
+/// The first kernel of a statement on a million elements, in blocks of 256 threads.
+fn kernel(parameters: &str, value: &str) -> Parts {
+    let source = format!("def f({parameters}) -> (B) {{ B(i) = {value} where i in 0:1048576 }}");
+    expected(&source, &[], BLOCKS_OF_256).kernels[0].clone()
+}
+
+#[test]
+fn constants_are_folded() {
+    let plain = kernel("float(1048576) A", "A(i) * 0.25");
+    let folded = kernel("float(1048576) A", "A(i) * (exp(-0.5) / sqrt(2.0))");
+    assert_eq!(plain.compute, folded.compute);
+    assert!(kernel("float(1048576) A", "exp(A(i))").compute > 3.0 * plain.compute);
+}
+
+#[test]
+fn loads_of_neighbours_share_sectors() {
+    let one = kernel("float(1048580) A", "A(i)");
+    let three = kernel("float(1048580) A", "A(i) + A(i + 1) + A(i + 2)");
+    assert!(three.sectors < 1.2 * one.sectors, "{three:?} {one:?}");
+    let apart = kernel("float(3145728) A", "A(i) + A(i + 1048576) + A(i + 2097152)");
+    assert!(apart.sectors > 1.5 * one.sectors, "{apart:?} {one:?}");
+}
+
+#[test]
+fn tables_of_few_elements_stay_in_the_cache() {
+    let table = |size: i64| {
+        let parameters = format!("int32(1048576) A, float({size}) T");
+        kernel(&parameters, &format!("T(A(i) & {})", size - 1)).sectors
+    };
+    assert!(table(64) * 3.0 < table(1 << 22), "{} {}", table(64), table(1 << 22));
+}
+
+#[test]
+fn a_kernel_reads_what_it_touches_of_a_tensor() {
+    let all = kernel("float(1048576) A", "A(i)");
+    let part = kernel("float(104857600) A", "A(i)");
+    assert_eq!(all.memory, part.memory);
+}
+
+#[test]
+fn a_choice_by_unrolled_loops_keeps_one_side() {
+    let issue = |last: &str| {
+        let source = "def f(float(4194304) A) -> (B) { \
+            B(i) = i % 4 == 3 ? exp(A(i)) * sqrt(A(i)) : A(i) where i in 0:4194304 }";
+        let steps =
+            format!("split B.i -> o, t:256, v:4\nbind B.o -> block.x\nbind B.t -> thread.x{last}");
+        expected(source, &[], &steps).kernels[0].compute
+    };
+    assert!(2.0 * issue("\nunroll B.v") < issue("\nreorder B.o, B.v, B.t"), "{}", issue("\nunroll B.v"));
+}
