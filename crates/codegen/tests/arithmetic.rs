@@ -202,6 +202,31 @@ fn division_by_constants() {
     }
 }
 
+/// Such quotients become products on processors with fused multiply-adds.
+#[test]
+fn small_integers_over_numbers_are_exact() {
+    for dtype in [DType::UInt8, DType::Int8, DType::UInt16, DType::Int16] {
+        let values = interesting(dtype);
+        let input = [tensor(dtype, &values)];
+        for by in [255.0, 65535.0, -3.0, 0.1, 1e-39, 0.0, f64::INFINITY] {
+            for vectors in [VectorInstructions::Baseline, VectorInstructions::Avx2] {
+                for (lanes, kind) in loop_shapes(vectors) {
+                    let found = run(vectors, lanes, kind, &input, DType::Float32, &|loads| {
+                        let dividend = loads[0].clone().cast(DType::Float32);
+                        binary(BinaryOp::Div, dividend, Expr::literal(DType::Float32, Number::Float(by)))
+                    });
+                    for (at, value) in values.iter().enumerate() {
+                        let wanted = value.as_f64() as f32 / by as f32;
+                        let found = found.get(at).as_f64() as f32;
+                        let same = wanted.to_bits() == found.to_bits() || wanted.is_nan() && found.is_nan();
+                        assert!(same, "{dtype}: {value:?} / {by} is {found}, not {wanted}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn shifts_and_powers_by_constants() {
     for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_integer()) {

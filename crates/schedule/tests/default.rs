@@ -236,6 +236,27 @@ fn transpositions_are_tiled() {
     assert!(!text.contains("inline") && text.contains("vectorize r.ii"), "{text}");
 }
 
+#[test]
+fn transpositions_that_read_along_both_loops_are_tiled_too() {
+    let source = "def scaled(float(M, N) x, float(N) top) -> (y) { y(j, i) = x(i, j) / top(j) }";
+    let sizes = [("M", 200), ("N", 100)];
+    let text = schedule_by_rules(&support::program(source, &sizes), &cpu()).to_string();
+    assert!(text.contains("reorder y.io, y.ji, y.ii\nvectorize y.ii"), "{text}");
+    support::agrees(source, &sizes, &text);
+}
+
+/// Points have three coordinates each, so neighbouring points are three elements apart.
+#[test]
+fn elements_a_few_places_apart_make_vectors() {
+    let source = "def distances(float(N, D) x, float(M, D) y) -> (s) {
+        s(i, j) +=! (x(i, d) - y(j, d)) * (x(i, d) - y(j, d))
+    }";
+    let sizes = [("N", 20), ("M", 96), ("D", 3)];
+    let text = schedule_by_rules(&support::program(source, &sizes), &cpu()).to_string();
+    assert!(text.contains("vectorize s.jv"), "{text}");
+    support::agrees(source, &sizes, &text);
+}
+
 /// The strip loop of the second stencil has the first one inside. It stays outermost, and both
 /// stencils still get vectors.
 #[test]

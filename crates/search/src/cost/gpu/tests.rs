@@ -211,8 +211,7 @@ fn a_choice_by_unrolled_loops_keeps_one_side() {
     let issue = |last: &str| {
         let source = "def f(float(4194304) A) -> (B) { \
             B(i) = i % 4 == 3 ? exp(A(i)) * sqrt(A(i)) : A(i) where i in 0:4194304 }";
-        let steps =
-            format!("split B.i -> o, t:256, v:4\nbind B.o -> block.x\nbind B.t -> thread.x{last}");
+        let steps = format!("split B.i -> o, t:256, v:4\nbind B.o -> block.x\nbind B.t -> thread.x{last}");
         expected(source, &[], &steps).kernels[0].compute
     };
     assert!(2.0 * issue("\nunroll B.v") < issue("\nreorder B.o, B.v, B.t"), "{}", issue("\nunroll B.v"));
