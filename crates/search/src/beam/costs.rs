@@ -5,9 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tilewright_ir::{LoopNest, walk};
+use tilewright_schedule::compilation_effort;
 use tilewright_schedule::partial::{NestId, PartialSchedule};
+use tilewright_target::Target;
 
 use crate::cost::CostModel;
+
+/// The effort of a kernel that NVIDIA's compiler takes about two seconds for.
+const MOST_KERNEL_EFFORT: f64 = 5000.0;
 
 /// The cost of a nest.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +27,15 @@ pub(super) struct NestCost {
 /// The costs of all nests so far.
 pub(super) struct NestCosts<'m> {
     model: &'m dyn CostModel,
+    target: Target<'m>,
     /// The seconds and the size of each nest, by the steps that concern it; none if nothing is
     /// kept.
     known: Option<Mutex<HashMap<u64, (f64, usize)>>>,
 }
 
 impl<'m> NestCosts<'m> {
-    pub fn new(model: &'m dyn CostModel, keeps: bool) -> NestCosts<'m> {
-        NestCosts { model, known: keeps.then(Mutex::default) }
+    pub fn new(model: &'m dyn CostModel, target: Target<'m>, keeps: bool) -> NestCosts<'m> {
+        NestCosts { model, target, known: keeps.then(Mutex::default) }
     }
 
     /// The costs of all nests, and the size of those that are new. A decision changes few nests:
@@ -56,7 +62,7 @@ impl<'m> NestCosts<'m> {
 
     fn cost(&self, partial: &PartialSchedule, nest: NestId) -> NestCost {
         let compute = || match partial.lower_nest(nest) {
-            Ok(lowered) => (self.model.estimate(&lowered).seconds, count_stores(&lowered)),
+            Ok(lowered) => (seconds(&lowered, self.model, self.target), count_stores(&lowered)),
             Err(_) => (f64::INFINITY, 1),
         };
         let (seconds, size) = match &self.known {
@@ -72,6 +78,20 @@ impl<'m> NestCosts<'m> {
             }
         };
         NestCost { nest, seconds, size }
+    }
+}
+
+/// The seconds by which schedules compete: those that the model predicts, and more for kernels that
+/// take long to compile. Compilers for GPUs take ten times as long as LLVM for the same code.
+pub(super) fn seconds(nest: &LoopNest, model: &dyn CostModel, target: Target<'_>) -> f64 {
+    let predicted = model.estimate(nest).seconds;
+    match target {
+        Target::Cpu(_) => predicted,
+        Target::Gpu(_) => {
+            let kernels = nest.roots().len().max(1) as f64;
+            let effort = compilation_effort(nest, target) as f64 / kernels;
+            predicted * (effort / MOST_KERNEL_EFFORT).max(1.0)
+        }
     }
 }
 

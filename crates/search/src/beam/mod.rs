@@ -101,7 +101,7 @@ pub fn search<'t>(
 ) -> Result<BeamResult, Illegal> {
     let target = target.into();
     let start = PartialSchedule::new(program, target)?;
-    let (beam, states) = find(start, model, options);
+    let (beam, states) = find(start, model, target, options);
     // Whole programs are compared in the end: nests share caches, and the default schedule may
     // know better.
     let mut found = parallel::map(&beam, |state| state.partial.complete());
@@ -111,7 +111,7 @@ pub fn search<'t>(
     found.retain(|schedule| seen.insert(schedule.clone()));
     let seconds = parallel::map(&found, |schedule| {
         let nest = apply(program, schedule, target).ok()?;
-        Some(model.estimate(&nest).seconds)
+        Some(costs::seconds(&nest, model, target))
     });
     let both = found.into_iter().zip(seconds);
     let mut ranked: Vec<(Schedule, f64)> =
@@ -129,9 +129,10 @@ pub fn search<'t>(
 fn find<'a>(
     start: PartialSchedule<'a>,
     model: &dyn CostModel,
+    target: Target<'_>,
     options: &BeamOptions,
 ) -> (Vec<State<'a>>, usize) {
-    let costs = NestCosts::new(model, options.keeps_costs);
+    let costs = NestCosts::new(model, target, options.keeps_costs);
     let mut first = Pass::default();
     let mut found = first.run(&start, options, Leaning::NONE, &costs);
     let mut states = first.states;

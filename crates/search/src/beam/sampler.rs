@@ -19,6 +19,7 @@ use tilewright_schedule::{Schedule, apply};
 use tilewright_target::Target;
 
 use super::changes::change_number;
+use super::costs::seconds;
 use super::decisions::Decisions;
 use super::{BeamOptions, find};
 use crate::cost::CostModel;
@@ -27,11 +28,13 @@ use crate::parallel;
 
 /// The number of fastest schedules that are changed.
 const PARENTS: usize = 12;
-/// The number of changes that a round makes for each schedule that is proposed.
+/// The number of new schedules that are made for each one that is proposed.
 const MADE: usize = 4;
-/// The most rounds in which schedules are made: most changes of few choices were made before.
-const MOST_ROUNDS: usize = 4;
-/// Where a round finds fewer new schedules than this share of those asked for, hardly any are left.
+/// The least changes of a round, and the most rounds. Rounds are short, because most changes of few
+/// choices were made before.
+const LEAST_CHANGES: usize = 16;
+const MOST_ROUNDS: usize = 16;
+/// Where a round finds fewer new schedules than this share of its changes, hardly any are left.
 const LEAST_NEW: f64 = 0.125;
 /// The share of changes that move stages; the others change numbers.
 const MOVES: f64 = 0.4;
@@ -76,7 +79,7 @@ impl<'a> Sampler<'a> {
             return None;
         }
         let model = cost_model(target);
-        let (beam, _) = find(start.clone(), &*model, &BeamOptions::ONE_SHOT);
+        let (beam, _) = find(start.clone(), &*model, target, &BeamOptions::ONE_SHOT);
         let mut sampler = Sampler {
             program,
             target,
@@ -125,15 +128,15 @@ impl<'a> Sampler<'a> {
             let before = made.len();
             // Each change has random numbers of its own, so that the outcome does not depend on the
             // number of cores.
-            let seeds: Vec<u64> = (0..MADE * count).map(|_| self.rng.random()).collect();
+            let seeds: Vec<u64> = (0..count.max(LEAST_CHANGES)).map(|_| self.rng.random()).collect();
             let found = parallel::map(&seeds, |seed| self.change(&mut Pcg64Mcg::seed_from_u64(*seed)));
             for candidate in found.into_iter().flatten() {
                 if self.seen.insert(candidate.schedule.clone()) {
                     made.push(candidate);
                 }
             }
-            let is_exhausted = ((made.len() - before) as f64) < LEAST_NEW * count as f64;
-            if made.len() >= count || is_exhausted {
+            let is_exhausted = ((made.len() - before) as f64) < LEAST_NEW * seeds.len() as f64;
+            if made.len() >= MADE * count || is_exhausted {
                 break;
             }
         }
@@ -198,7 +201,7 @@ impl<'a> Sampler<'a> {
             return None;
         }
         let nest = apply(self.program, &schedule, self.target).ok()?;
-        let predicted = self.model.estimate(&nest).seconds;
+        let predicted = seconds(&nest, &*self.model, self.target);
         Some(Candidate { schedule, decisions, predicted, expected: correction * predicted })
     }
 }
