@@ -44,6 +44,15 @@ pub fn family(target: Target<'_>) -> String {
     }
 }
 
+/// The effort of a kernel from which the time to compile it counts, if it does: that of about two
+/// seconds. Compilers for GPUs take ten times as long as LLVM for the same code.
+pub(crate) fn most_kernel_effort(target: Target<'_>) -> Option<f64> {
+    match target {
+        Target::Cpu(_) => None,
+        Target::Gpu(_) => Some(5000.0),
+    }
+}
+
 /// The speeds of a target that learned models need.
 pub fn speeds(target: Target<'_>) -> Speeds {
     match target {

@@ -10,9 +10,7 @@ use tilewright_schedule::partial::{NestId, PartialSchedule};
 use tilewright_target::Target;
 
 use crate::cost::CostModel;
-
-/// The effort of a kernel that NVIDIA's compiler takes about two seconds for.
-const MOST_KERNEL_EFFORT: f64 = 5000.0;
+use crate::kind::most_kernel_effort;
 
 /// The cost of a nest.
 #[derive(Clone, Copy, Debug)]
@@ -81,18 +79,14 @@ impl<'m> NestCosts<'m> {
     }
 }
 
-/// The seconds by which schedules compete: those that the model predicts, and more for kernels that
-/// take long to compile. Compilers for GPUs take ten times as long as LLVM for the same code.
+/// The seconds by which schedules compete: those that the model predicts, and more where kernels
+/// take long to compile.
 pub(super) fn seconds(nest: &LoopNest, model: &dyn CostModel, target: Target<'_>) -> f64 {
     let predicted = model.estimate(nest).seconds;
-    match target {
-        Target::Cpu(_) => predicted,
-        Target::Gpu(_) => {
-            let kernels = nest.roots().len().max(1) as f64;
-            let effort = compilation_effort(nest, target) as f64 / kernels;
-            predicted * (effort / MOST_KERNEL_EFFORT).max(1.0)
-        }
-    }
+    let Some(most) = most_kernel_effort(target) else { return predicted };
+    let kernels = nest.roots().len().max(1) as f64;
+    let effort = compilation_effort(nest, target) as f64 / kernels;
+    predicted * (effort / most).max(1.0)
 }
 
 fn count_stores(nest: &LoopNest) -> usize {

@@ -114,9 +114,9 @@ pub(super) fn exp<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     })
 }
 
-/// A power of x that rounds to 0 below a limit, and is computed elsewhere. Processors take a hundred
-/// times as long for products that are too small for a number, and masks such as those of attention
-/// make many: `exp(-inf)`.
+/// A power of x that rounds to 0 below a limit, and is computed elsewhere. Processors take a
+/// hundred times as long for products that are too small for a number, and masks such as those of
+/// attention make many: `exp(-inf)`.
 fn unless_vanishing<'ctx, 'm>(
     x: Lanes<'ctx, 'm>,
     low: f64,

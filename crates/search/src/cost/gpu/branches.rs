@@ -13,8 +13,8 @@ const LANES: [f64; 4] = [0.0, 0.3, 0.7, 0.999];
 /// The assumed share of warps that take the unlikely side of a branch whose condition depends on
 /// data or sizes.
 const UNLIKELY: f64 = 0.05;
-/// The multiples of the square root of a prime are spread evenly between whole numbers, and those of
-/// several primes independently of each other.
+/// The multiples of the square root of a prime are spread evenly between whole numbers, and those
+/// of several primes independently of each other.
 const PRIMES: [f64; 12] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0];
 
 /// The branches around a statement, each with its conditions and whether they hold.

@@ -23,8 +23,8 @@ pub(super) struct Loop {
     pub is_thread_loop: bool,
 }
 
-/// The number of sectors that loads of neighbouring elements fetch. `spans` is the distance from the
-/// first to the last of them along each dimension. Loops are given outermost first.
+/// The number of sectors that loads of neighbouring elements fetch. `spans` is the distance from
+/// the first to the last of them along each dimension. Loops are given outermost first.
 pub(super) fn fetched_sectors(nest: &LoopNest, access: &Access, spans: &[i64], loops: &[Loop]) -> f64 {
     let mut outside = 1.0;
     for first in 0..=loops.len() {

@@ -278,8 +278,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The share of the iterations for which a condition holds, if it depends on loops alone that are
-    /// written out: a compiler then keeps one side of each copy.
+    /// The share of the iterations for which a condition holds, if it depends on loops alone that
+    /// are written out: a compiler then keeps one side of each copy.
     fn decided_share(&self, condition: &Expr) -> Option<f64> {
         let trips = self.written_out_trips();
         let mut vars: BTreeSet<LoopVarId> = BTreeSet::new();
@@ -350,8 +350,8 @@ impl Walk<'_> {
         (all.elements() / each).min(1.0)
     }
 
-    /// The sectors that loads fetch because the cache of the multiprocessor does not have them. What
-    /// all blocks of a multiprocessor load is there after the first of them, if it is little.
+    /// The sectors that loads fetch because the cache of the multiprocessor does not have them.
+    /// What all blocks of a multiprocessor load is there after the first of them, if it is little.
     fn fetched_sectors(&mut self, group: &LoadGroup<'_>) -> f64 {
         let (access, spans) = (&*group.members[0].access, group.spans());
         let of_block = self.share * cache::fetched_sectors(self.nest, access, &spans, &self.loops_of_block());
