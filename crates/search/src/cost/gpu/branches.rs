@@ -85,12 +85,14 @@ impl Iterations<'_> {
         let all: i64 = self.threads.iter().map(|(_, trips)| trips).product();
         let warps = (all + self.warp - 1) / self.warp.max(1);
         let thread = spread(self.others.len(), warps) * self.warp + (lane * self.warp as f64) as i64;
-        let mut rest = thread.min(all - 1);
+        let mut rest = thread.min(all - 1).max(0);
         for (own, trips) in self.threads {
+            // A loop without iterations has conditions too.
+            let trips = (*trips).max(1);
             if *own == var {
                 return Some(rest % trips);
             }
-            rest /= (*trips).max(1);
+            rest /= trips;
         }
         None
     }
@@ -141,5 +143,14 @@ mod tests {
         let fits = IndexExpr::constant(1295).sub(&element);
         let found = share(6, &[(fits, true)]);
         assert!((found - 41.0 / 48.0).abs() < 0.08, "{found}");
+    }
+
+    #[test]
+    fn loops_without_iterations_are_no_failure() {
+        let iterations = Iterations { others: &[(BLOCK, 0)], threads: &[(THREAD, 0)], warp: 32 };
+        let mut path = Path::default();
+        let conditions = [below(BLOCK, 1), below(THREAD, 1)];
+        path.push(&conditions, true);
+        assert!(path.share(&iterations).is_finite());
     }
 }

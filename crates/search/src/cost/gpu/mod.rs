@@ -17,8 +17,7 @@
 //! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
 //! | `model` | the estimate as features and with named parts |
 //!
-//! Not modelled: how blocks share the second-level cache, and instructions for addresses and
-//! conditions beyond a constant share.
+//! Not modelled: how blocks share the second-level cache, and atomic updates that collide.
 
 mod branches;
 mod cache;

@@ -63,8 +63,7 @@ impl Loops {
     }
 }
 
-/// What is known of a value: the loops it depends on, and whether it is known when the kernel is
-/// compiled.
+/// A value's loops, those that it depends on, and whether compilers know its number.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     loops: Loops,
@@ -292,7 +291,7 @@ impl Walk<'_> {
         for var in &vars {
             combinations *= *trips.get(var)? as i64;
         }
-        if !is_known || combinations > MOST_COMBINATIONS {
+        if !is_known || !(1..=MOST_COMBINATIONS).contains(&combinations) {
             return None;
         }
         let mut taken = 0;
@@ -350,8 +349,8 @@ impl Walk<'_> {
         (all.elements() / each).min(1.0)
     }
 
-    /// The sectors that loads fetch because the cache of the multiprocessor does not have them.
-    /// What all blocks of a multiprocessor load is there after the first of them, if it is little.
+    /// The sectors that loads fetch because the cache of the multiprocessor does not have them. A
+    /// small table stays in this cache, so only the first block of a multiprocessor fetches it.
     fn fetched_sectors(&mut self, group: &LoadGroup<'_>) -> f64 {
         let (access, spans) = (&*group.members[0].access, group.spans());
         let of_block = self.share * cache::fetched_sectors(self.nest, access, &spans, &self.loops_of_block());

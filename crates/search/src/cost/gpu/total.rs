@@ -15,7 +15,7 @@ const MAX_BLOCKS: f64 = 32.0;
 /// The bytes of shared memory that the system reserves for each block.
 const RESERVED_SHARED_BYTES: f64 = 1024.0;
 /// The number of warp instructions that a multiprocessor issues in a cycle. The hardware can issue
-/// four, but executes more instructions than the loops show.
+/// four, and busy kernels reach three quarters of that.
 const SCHEDULERS: f64 = 3.0;
 /// The latency of memory in cycles, and the cycles of one step of a block's reduction, in which all
 /// threads wait at a barrier and start again.
